@@ -1,0 +1,16 @@
+// Package extent holds one file's map from file blocks to blocks on the disk:
+// the extent tree of ext4 and the indirect blocks of ext2 and ext3.
+//
+//	inode i_block (60 bytes)            node block
+//	+--------+------------------+       +--------+-----------------------+------+
+//	| header | up to 4 entries  | ----> | header | up to Max entries     | csum |
+//	+--------+------------------+       +--------+-----------------------+------+
+//	                                    index entries lead one level down, at
+//	                                    depth 0 the entries are extents
+//
+// Build makes the tree of a file whose extents are all known. File reads the
+// map of an inode: Extents yields it in order, Lookup finds one block, Nodes
+// yields the blocks that the map itself takes. Every node is checked before it
+// is used, so a damaged map ends in an error that matches format.ErrDamaged
+// and never in a panic, an endless walk or unbounded memory.
+package extent
