@@ -30,7 +30,6 @@ const (
 	JournalCrc32c = 4
 
 	defaultFastCommitBlocks = 256
-	journalChecksumLen      = 4
 )
 
 // JournalCompat holds s_feature_compat of a journal.
@@ -306,14 +305,8 @@ func (s JournalSuperblock) Verify() bool {
 	return s.incompat()&journalCsumV23 == 0 || s.Checksum() == s.sum()
 }
 
-func (s JournalSuperblock) sum() uint32 { return sumWithout(^uint32(0), s[:JournalSuperblockSize], int(jsChecksum)) }
-
-// sumWithout is crc32c of b with the 4 bytes at off taken as 0.
-func sumWithout(seed uint32, b []byte, off int) uint32 {
-	var zero [journalChecksumLen]byte
-	c := Crc32c(seed, b[:off])
-	c = Crc32c(c, zero[:])
-	return Crc32c(c, b[off+journalChecksumLen:])
+func (s JournalSuperblock) sum() uint32 {
+	return crcHole(allOnes, s[:JournalSuperblockSize], int(jsChecksum), sumSize)
 }
 
 // PutEmptyJournalSuperblock fills b, log block 0 of a new journal of maxLen
