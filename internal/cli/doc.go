@@ -1,4 +1,4 @@
-// Package cli is what the commands share: sizes, owners, messages, exit codes,
+// Package cli is what the commands share: sizes, messages, exit codes,
 // JSON, progress, signals, and the window that --offset and --partition open.
 //
 // A command is a few lines on top of it:
