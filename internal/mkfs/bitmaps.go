@@ -122,8 +122,8 @@ type freeRuns struct {
 	runs   []blockRun
 }
 
-func (w *writer) newFreeRuns() *freeRuns {
-	return &freeRuns{stream: w.groups.stream.clone(), pos: w.used}
+func (p *Plan) newFreeRuns() *freeRuns {
+	return &freeRuns{stream: p.groups.stream.clone(), pos: p.used}
 }
 
 // in returns the free runs from first on, n blocks long. Calls ascend.

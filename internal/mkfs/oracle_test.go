@@ -23,10 +23,19 @@ func writeImage(t *testing.T, c *Content, o Options) (*Plan, string) {
 	f, err := os.Create(path)
 	require.NoError(t, err)
 	require.NoError(t, f.Truncate(p.Bytes()))
-	require.NoError(t, p.Write(context.Background(), f, WriteOptions{UUID: [16]byte{1, 2, 3}, Workers: 2}))
+	require.NoError(t, p.Write(context.Background(), fileDevice{f, p.Bytes()}, WriteOptions{UUID: [16]byte{1, 2, 3}, Workers: 2}))
 	require.NoError(t, f.Close())
 	return p, path
 }
+
+// fileDevice is the least that Write needs.
+type fileDevice struct {
+	*os.File
+	size int64
+}
+
+func (d fileDevice) Size() int64  { return d.size }
+func (d fileDevice) Flush() error { return d.Sync() }
 
 func emptyContent() *Content {
 	return &Content{Nodes: []Node{{Mode: format.ModeDir | 0o755, Links: 1, Mtime: format.Time{Sec: 1e9}}}}

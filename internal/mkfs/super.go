@@ -54,11 +54,16 @@ func (p *Plan) policies(s format.Superblock) {
 	s.SetErrors(errorsContinue)
 	s.SetMaxMntCount(maxMountCountNone)
 	s.SetDefaultMountOpts(mountOptXattrACL)
-	s.SetRBlocksCount(uint64(float64(p.groups.BlocksCount) * p.Options.Reserved / 100))
+	s.SetRBlocksCount(p.reservedBlocks())
 	if p.extraIsize() > 0 {
 		s.SetMinExtraIsize(extraIsize)
 		s.SetWantExtraIsize(extraIsize)
 	}
+}
+
+// reservedBlocks is the number of blocks that only root may use.
+func (p *Plan) reservedBlocks() uint64 {
+	return uint64(float64(p.groups.BlocksCount) * p.Options.Reserved / 100)
 }
 
 // sealing fills in what the checksums go by.

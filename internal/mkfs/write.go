@@ -3,9 +3,9 @@ package mkfs
 import (
 	"context"
 	"fmt"
-	"io"
 	"sync/atomic"
 
+	"drydock/device"
 	"drydock/format"
 	"drydock/internal/dir"
 	"golang.org/x/sync/errgroup"
@@ -25,7 +25,7 @@ const writeBuffer = 1 << 20 // bytes gathered before a write
 // inode tables, bitmaps, descriptors, the journal's first block, backups and,
 // last and alone, the superblock. Until then the device holds no file system.
 // It does not flush. The bytes do not depend on the number of workers.
-func (p *Plan) Write(ctx context.Context, dev io.WriterAt, o WriteOptions) error {
+func (p *Plan) Write(ctx context.Context, dev device.Device, o WriteOptions) error {
 	w := newWriter(p, dev, o)
 	if err := w.clear(); err != nil {
 		return err
@@ -52,7 +52,7 @@ const dirsAtOnce = 64 // directories a worker takes at a time
 // writer is one run of Write.
 type writer struct {
 	*Plan
-	dev     io.WriterAt
+	dev     device.Device
 	opts    WriteOptions
 	sb      format.Superblock
 	sums    format.Checksums
@@ -61,7 +61,7 @@ type writer struct {
 	desc    func(int) format.GroupDesc
 }
 
-func newWriter(p *Plan, dev io.WriterAt, o WriteOptions) *writer {
+func newWriter(p *Plan, dev device.Device, o WriteOptions) *writer {
 	w := &writer{Plan: p, dev: dev, opts: o, sb: p.superblock(o.UUID)}
 	w.sums = format.ChecksumsOf(w.sb)
 	w.indexed = make([]bool, len(p.walk.dirs))
@@ -98,7 +98,7 @@ func (w *writer) each(ctx context.Context, n, piece int, fn func(out *blockWrite
 // blockWriter gathers neighbouring blocks and writes them together. Each
 // goroutine has its own, with its own view of the stream.
 type blockWriter struct {
-	dev    io.WriterAt
+	dev    device.Device
 	stream *stream
 	dir    *dir.Builder
 	size   int
@@ -232,19 +232,17 @@ func (w *writer) orphanFile(out *blockWriter) error {
 // orphanIno is the last inode in use.
 func (p *Plan) orphanIno() format.Ino { return format.Ino(p.usedInodes()) }
 
-// Zeroer makes a range of a device read as zeros without writing them, or
-// faster than that. Punching a hole is one way.
-type Zeroer interface {
-	PunchHole(off, n int64) error
-}
+// bootBytes is what an old file system is known by: boot block and superblock.
+const bootBytes = 4096
 
 // clear zeroes what has to read as zeros although nothing is written there:
-// the boot block, the inode tables and the journal.
+// the inode tables and the journal; and before that what an old file system
+// is known by, so that a failure leaves none.
 func (w *writer) clear() error {
 	if !w.opts.Dirty {
 		return nil
 	}
-	if err := w.zero(0, min(format.SuperblockOffset, int64(w.Options.BlockSize))); err != nil {
+	if err := device.Zero(w.dev, 0, bootBytes); err != nil {
 		return err
 	}
 	for _, table := range w.groups.tables {
@@ -263,23 +261,5 @@ func (w *writer) clear() error {
 
 func (w *writer) zeroBlocks(b format.Block, n uint64) error {
 	size := int64(w.Options.BlockSize)
-	return w.zero(int64(b)*size, int64(n)*size)
-}
-
-func (w *writer) zero(off, n int64) error {
-	if z, ok := w.dev.(Zeroer); ok && n >= int64(w.Options.BlockSize) {
-		if err := z.PunchHole(off, n); err == nil {
-			return nil
-		}
-	}
-	zeros := make([]byte, min(n, writeBuffer))
-	for n > 0 {
-		part := zeros[:min(n, int64(len(zeros)))]
-		if _, err := w.dev.WriteAt(part, off); err != nil {
-			return err
-		}
-		off += int64(len(part))
-		n -= int64(len(part))
-	}
-	return nil
+	return device.Zero(w.dev, int64(b)*size, int64(n)*size)
 }
