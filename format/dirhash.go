@@ -175,16 +175,19 @@ func halfMD4(s *[4]uint32, in *[8]uint32) {
 	s[0], s[1], s[2], s[3] = s[0]+a, s[1]+b, s[2]+c, s[3]+d
 }
 
+// The steps of MD4 wait for b, which the step before has just made, so b
+// comes in last.
+
 func md4Select(a, b, c, d, x uint32, shift int) uint32 {
-	return bits.RotateLeft32(a+(d^b&(c^d))+x, shift)
+	return bits.RotateLeft32(a+x+(d^b&(c^d)), shift)
 }
 
 func md4Majority(a, b, c, d, x uint32, shift int) uint32 {
-	return bits.RotateLeft32(a+(b&c|(b|c)&d)+x, shift)
+	return bits.RotateLeft32(a+x+(c&d|b&(c|d)), shift)
 }
 
 func md4Parity(a, b, c, d, x uint32, shift int) uint32 {
-	return bits.RotateLeft32(a+(b^c^d)+x, shift)
+	return bits.RotateLeft32(a+x+(b^(c^d)), shift)
 }
 
 // tea mixes 16 bytes into the first two words of s: they are enciphered with

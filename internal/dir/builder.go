@@ -1,7 +1,6 @@
 package dir
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 
@@ -54,13 +53,6 @@ type key struct {
 }
 
 func (k key) hash() uint32 { return uint32(k.order >> 32) }
-
-func compareKeys(a, b key) int {
-	if a.order != b.order {
-		return cmp.Compare(a.order, b.order)
-	}
-	return cmp.Compare(a.index, b.index)
-}
 
 // The first block of a linear directory begins with "." and "..".
 const dotsLen = 24
@@ -115,7 +107,8 @@ func (b *Builder) plan(entries Entries, minBlocks int) (shape, error) {
 	}
 	s := shape{blocks: max(blocks, minBlocks)}
 	if b.opts.Index && blocks > 1 {
-		b.sort(entries)
+		b.fillKeys(entries)
+		sortKeys(b.keys)
 		b.pack()
 		s, err = b.shapeIndex(len(b.leaves))
 	}
@@ -155,15 +148,13 @@ func (b *Builder) countLinear(entries Entries) (int, error) {
 	return blocks, nil
 }
 
-// sort fills b.keys.
-func (b *Builder) sort(entries Entries) {
+func (b *Builder) fillKeys(entries Entries) {
 	b.keys = slices.Grow(b.keys[:0], entries.Len())
 	for i := range entries.Len() {
 		name := entries.Name(i)
 		hash, minor := format.DirHash(b.opts.HashVersion, b.opts.HashSeed, name)
 		b.keys = append(b.keys, key{uint64(hash)<<32 | uint64(minor), uint32(i), uint8(len(name))})
 	}
-	slices.SortFunc(b.keys, compareKeys)
 }
 
 // pack fills b.leaves: every leaf takes the next entries until it is full.

@@ -65,8 +65,9 @@ func (v *View) walkBlock(n format.LBlock, block []byte, fn func(format.LBlock, f
 	return more, v.located(n, err)
 }
 
-// end is where the entries of a block end. A htree block has no room for
-// entries there, so what looks like a checksum is one.
+// end is where the entries of a block end: at its checksum, if the file system
+// has any. A block of an index ends in zeros and its own kind of checksum,
+// which nothing takes for that of entries.
 func (v *View) end(block []byte) int {
 	if v.Checksums.Meta {
 		return format.DirBlockEnd(block)
