@@ -157,20 +157,22 @@ func fcRecord(block []byte, off, inodeSize int) (FCRecord, error) {
 	tag, n := fcTag.get(block[off:]), int(fcLen.get(block[off:]))
 	r := FCRecord{Tag: tag, Offset: off}
 	end := off + fcHeaderLen + n
-	if end > len(block) {
-		return r, fcDamage(off, "%s of %d bytes, want at most %d", r.Name(), n, len(block)-off-fcHeaderLen)
-	}
 	lo, hi := fcLimits(tag, inodeSize)
-	if n < lo || n > hi {
+	switch {
+	case hi < 0:
+		return r, fcDamage(off, "unknown tag %d", tag)
+	case n < lo || n > hi:
 		return r, fcDamage(off, "%s of %d bytes, want %d to %d", r.Name(), n, lo, hi)
+	case end > len(block):
+		return r, fcDamage(off, "%s of %d bytes, want at most %d", r.Name(), n, len(block)-off-fcHeaderLen)
 	}
 	r.Raw = block[off:end:end]
 	return r, nil
 }
 
-// fcLimits returns how long a value may be; nothing is right for an unknown tag.
+// fcLimits returns how long a value may be; hi is negative for an unknown tag.
 func fcLimits(tag uint16, inodeSize int) (lo, hi int) {
-	const any = 1 << 16
+	const most = 1<<16 - 1
 	switch tag {
 	case FCAddRange:
 		return fcRangeLen, fcRangeLen
@@ -181,13 +183,13 @@ func fcLimits(tag uint16, inodeSize int) (lo, hi int) {
 	case FCInode:
 		return fcInodeLen + GoodOldInodeSize, fcInodeLen + inodeSize
 	case FCPad:
-		return 0, any
+		return 0, most
 	case FCTail:
-		return fcTailLen, any
+		return fcTailLen, most
 	case FCHead:
 		return fcHeadLen, fcHeadLen
 	}
-	return any, 0
+	return 0, -1
 }
 
 func fcDamage(off int, detail string, args ...any) error {

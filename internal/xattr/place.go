@@ -72,6 +72,8 @@ func check(sorted []format.Xattr, limit int) error {
 		switch {
 		case x.ValueInum != 0:
 			return &NameError{Name: x.FullName(), Detail: "its value lies in an inode of its own, which is not written"}
+		case x.Index == 0:
+			return &NameError{Name: x.FullName(), Detail: "no namespace"}
 		case len(x.Name) > format.MaxXattrName:
 			return &NameError{Name: x.FullName(), Detail: fmt.Sprintf("name of %d bytes, want at most %d without its prefix", len(x.Name), format.MaxXattrName)}
 		case x.Index == format.XattrSystem && x.Name == inlineData:
