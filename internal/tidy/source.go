@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/format"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -143,9 +144,13 @@ func checkSkips(t *tree, report report) {
 	}
 }
 
-// clockful are the packages that read a clock or roll dice: below the
-// commands both are parameters.
-var clockful = map[string]bool{"internal/cli": true, "internal/oracle": true}
+// mayUseChance says which packages may depend on more than their input, and in
+// what way: below the commands, clock and chance are parameters.
+var mayUseChance = map[string][]string{
+	"device":          {"crypto/rand"}, // names of temporary files
+	"internal/cli":    {"time"},
+	"internal/oracle": {"time"},
+}
 
 // chance are the functions that make a result depend on more than its input.
 var chance = map[string]func(function string) bool{
@@ -163,7 +168,7 @@ func isDice(function string) bool { return !strings.HasPrefix(function, "New") }
 // checkDeterminism looks for the clock and for chance below the commands.
 func checkDeterminism(t *tree, report report) {
 	for _, s := range t.code() {
-		if isCommand(s.dir) || clockful[s.dir] {
+		if isCommand(s.dir) {
 			continue
 		}
 		packages := importNames(s.syntax)
@@ -172,7 +177,8 @@ func checkDeterminism(t *tree, report report) {
 			if !ok {
 				return true
 			}
-			if path, function := callee(packages, call); chance[path] != nil && chance[path](function) {
+			path, function := callee(packages, call)
+			if chance[path] != nil && chance[path](function) && !slices.Contains(mayUseChance[s.dir], path) {
 				report(s.path, t.line(call.Pos()), "%s.%s makes the result depend on more than its input", path, function)
 			}
 			return true
