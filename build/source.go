@@ -2,6 +2,7 @@ package build
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 )
@@ -52,3 +53,6 @@ type DirOpener interface {
 	// after the last read and before fd is closed, as Data.Close does.
 	CheckAt(handle uint64, fd int) error
 }
+
+// ErrChanged says that a source is not what it was when it was scanned.
+var ErrChanged = errors.New("changed while it was read")

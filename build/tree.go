@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"drydock/format"
@@ -258,3 +259,19 @@ func (t *Tree) setFull(what string) {
 }
 
 func isDir(n *mkfs.Node) bool { return n.Mode&format.ModeType == format.ModeDir }
+
+// reportUnreadable turns what could not be read into an error or, if it is to
+// be skipped, into what Skipped returns.
+func (t *Tree) reportUnreadable(files []Unreadable, skip bool) error {
+	if len(files) == 0 {
+		return nil
+	}
+	slices.SortFunc(files, compareUnreadable)
+	if !skip {
+		return &UnreadableError{Files: files}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.skipped = append(t.skipped, files...)
+	return nil
+}
