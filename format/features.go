@@ -97,7 +97,7 @@ var (
 
 // featureAliases are second names that other tools take for a feature.
 var featureAliases = map[string]string{
-	"extents": "extent", "uninit_groups": "uninit_bg", "journal": "has_journal",
+	"extents": "extent", "uninit_groups": "uninit_bg",
 }
 
 // Features is the set of all three kinds of feature bits. It is comparable.

@@ -1,6 +1,10 @@
 package format
 
-import "iter"
+import (
+	"cmp"
+	"iter"
+	"slices"
+)
 
 // Geometry says where everything of fixed place lies. GeometryOf makes one whose
 // numbers have been checked, so no method overflows; the methods take groups,
@@ -140,15 +144,54 @@ func isPower(n, base Group) bool {
 	return n == 1
 }
 
+// sparseSupers is the groups that HasSuper knows, in ascending order, when not
+// every group holds a superblock.
+func (g *Geometry) sparseSupers() []Group {
+	list := []Group{0}
+	if g.Features.HasCompat(CompatSparseSuper2) {
+		list = append(list, Group(g.BackupBGs[0]), Group(g.BackupBGs[1]))
+	} else {
+		for _, base := range []uint64{3, 5, 7} {
+			for n := uint64(1); n < uint64(g.Groups()); n *= base {
+				list = append(list, Group(n))
+			}
+		}
+	}
+	slices.Sort(list)
+	list = slices.Compact(list)
+	end, _ := slices.BinarySearch(list, Group(g.Groups()))
+	return list[:end]
+}
+
+// everySuper reports whether every group holds a superblock.
+func (g *Geometry) everySuper() bool {
+	return !g.Features.HasROCompat(ROCompatSparseSuper) && !g.Features.HasCompat(CompatSparseSuper2)
+}
+
 // SuperGroups yields the groups that hold a superblock, in ascending order.
 func (g *Geometry) SuperGroups() iter.Seq[Group] {
+	if !g.everySuper() {
+		return slices.Values(g.sparseSupers())
+	}
 	return func(yield func(Group) bool) {
 		for group := range Group(g.Groups()) {
-			if g.HasSuper(group) && !yield(group) {
+			if !yield(group) {
 				return
 			}
 		}
 	}
+}
+
+// countSupers is how many groups before end hold a superblock.
+func (g *Geometry) countSupers(end uint64) Block {
+	if g.everySuper() {
+		return Block(end)
+	}
+	list := g.sparseSupers()
+	n, _ := slices.BinarySearchFunc(list, end, func(group Group, end uint64) int {
+		return cmp.Compare(uint64(group), end)
+	})
+	return Block(n)
 }
 
 // SuperBlock is the block that holds the superblock of a group, which has one.
@@ -215,11 +258,17 @@ func (g *Geometry) BaseMeta(group Group) int {
 
 // Overhead is how many blocks hold metadata of fixed size: what is before the
 // first group, and superblocks, descriptors, reserved blocks, bitmaps and inode
-// tables of all groups; not the journal.
+// tables of all groups; not the journal. It is not counted group by group.
 func (g *Geometry) Overhead() Block {
-	n := g.FirstDataBlock + Block(g.Groups())*Block(2+g.InodeTableBlocks())
-	for group := range Group(g.Groups()) {
-		n += Block(g.BaseMeta(group))
+	groups, per := uint64(g.Groups()), uint64(g.DescsPerBlock())
+	oldGroups := groups // those whose descriptors follow a superblock
+	reserved := g.ReservedGDTBlocks
+	if g.metaBg() {
+		oldGroups, reserved = min(groups, uint64(g.FirstMetaBg)*per), 0
 	}
-	return n
+	metaBgs, rest := (groups-oldGroups)/per, (groups-oldGroups)%per
+	n := g.SuperBlock(0) + g.countSupers(groups)
+	n += g.countSupers(oldGroups) * Block(g.fullDescBlocks()+reserved)
+	n += Block(metaBgs*min(per, 3) + min(rest, 2))
+	return n + Block(groups)*Block(2+g.InodeTableBlocks())
 }

@@ -94,8 +94,8 @@ const (
 	sbCheckInterval        le32    = 0x44  // s_checkinterval
 	sbCreatorOS            le32    = 0x48  // s_creator_os
 	sbRevLevel             le32    = 0x4c  // s_rev_level
-	sbDefResuid            le16    = 0x50  // s_def_resuid
-	sbDefResgid            le16    = 0x52  // s_def_resgid
+	sbDefResuidLo          le16    = 0x50  // s_def_resuid
+	sbDefResgidLo          le16    = 0x52  // s_def_resgid
 	sbFirstIno             le32    = 0x54  // s_first_ino
 	sbInodeSize            le16    = 0x58  // s_inode_size
 	sbBlockGroupNr         le16    = 0x5a  // s_block_group_nr
@@ -172,6 +172,8 @@ const (
 	sbEncoding             le16    = 0x27c // s_encoding
 	sbEncodingFlags        le16    = 0x27e // s_encoding_flags
 	sbOrphanFileInum       le32    = 0x280 // s_orphan_file_inum
+	sbDefResuidHi          le16    = 0x284 // s_def_resuid_hi
+	sbDefResgidHi          le16    = 0x286 // s_def_resgid_hi
 	sbChecksum             le32    = 0x3fc // s_checksum
 )
 

@@ -94,6 +94,24 @@ func (s Superblock) SetLastErrorTime(v uint64) {
 	sbLastErrorTimeHi.put(s, uint8(v>>32))
 }
 
+// DefResuid is s_def_resuid: the user who may use the reserved blocks.
+func (s Superblock) DefResuid() uint32 { return join16(sbDefResuidLo.get(s), sbDefResuidHi.get(s)) }
+
+// SetDefResuid stores what DefResuid reads.
+func (s Superblock) SetDefResuid(v uint32) {
+	sbDefResuidLo.put(s, uint16(v))
+	sbDefResuidHi.put(s, uint16(v>>16))
+}
+
+// DefResgid is s_def_resgid: the group that may use the reserved blocks.
+func (s Superblock) DefResgid() uint32 { return join16(sbDefResgidLo.get(s), sbDefResgidHi.get(s)) }
+
+// SetDefResgid stores what DefResgid reads.
+func (s Superblock) SetDefResgid(v uint32) {
+	sbDefResgidLo.put(s, uint16(v))
+	sbDefResgidHi.put(s, uint16(v>>16))
+}
+
 // InodesCount is s_inodes_count: number of inodes, reserved ones included.
 func (s Superblock) InodesCount() uint32 { return sbInodesCount.get(s) }
 
@@ -195,18 +213,6 @@ func (s Superblock) RevLevel() uint32 { return sbRevLevel.get(s) }
 
 // SetRevLevel stores what RevLevel reads.
 func (s Superblock) SetRevLevel(v uint32) { sbRevLevel.put(s, v) }
-
-// DefResuid is s_def_resuid: user who may use the reserved blocks.
-func (s Superblock) DefResuid() uint16 { return sbDefResuid.get(s) }
-
-// SetDefResuid stores what DefResuid reads.
-func (s Superblock) SetDefResuid(v uint16) { sbDefResuid.put(s, v) }
-
-// DefResgid is s_def_resgid: group that may use the reserved blocks.
-func (s Superblock) DefResgid() uint16 { return sbDefResgid.get(s) }
-
-// SetDefResgid stores what DefResgid reads.
-func (s Superblock) SetDefResgid(v uint16) { sbDefResgid.put(s, v) }
 
 // FirstIno is s_first_ino: first inode that is not reserved.
 func (s Superblock) FirstIno() uint32 { return sbFirstIno.get(s) }
