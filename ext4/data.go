@@ -1,0 +1,184 @@
+package ext4
+
+import (
+	"io"
+	"syscall"
+
+	"drydock/format"
+)
+
+// readable fails for an inode whose data cannot be read as bytes, and says why.
+func (in *inode) readable() error {
+	mode := FileMode(in.raw.Mode()).Type()
+	switch {
+	case in.isDir():
+		return syscall.EISDIR
+	case !in.isRegular():
+		special := &SpecialError{Type: mode}
+		if in.raw.HasDevice() {
+			special.Major, special.Minor = in.raw.Device()
+		}
+		return special
+	case in.raw.HasFlags(format.InodeEncrypt):
+		return ErrEncrypted
+	}
+	return nil
+}
+
+// readAll returns the whole data of an inode of at most limit bytes.
+func (in *inode) readAll(limit uint64) ([]byte, error) {
+	if in.size() > limit {
+		return nil, syscall.EFBIG
+	}
+	data := make([]byte, in.size())
+	return data, in.readAt(data, 0)
+}
+
+// readAt fills p with the data from off on, all of which lies before the end.
+func (in *inode) readAt(p []byte, off int64) error {
+	if in.inline() {
+		data, err := in.inlineData()
+		if err == nil {
+			copy(p, data[off:])
+		}
+		return err
+	}
+	return in.readMapped(p, off)
+}
+
+// readMapped fills p from the device. Extents that lie behind one another
+// there are read in one piece.
+func (in *inode) readMapped(p []byte, off int64) error {
+	bs := int64(in.fs.geo.BlockSize)
+	s := span{dev: in.fs.dev, p: p}
+	first := off / bs
+	if first > format.MaxLBlock {
+		clear(p)
+		return nil
+	}
+	for x, err := range in.extents(format.LBlock(first)) {
+		if err != nil {
+			return err
+		}
+		from, to := int64(x.LBlock)*bs-off, int64(x.End())*bs-off
+		if from >= int64(len(p)) {
+			break
+		}
+		if x.Unwritten {
+			continue
+		}
+		at := int64(x.Start)*bs - from
+		if err := s.add(int(max(from, 0)), int(min(to, int64(len(p)))), at+max(from, 0)); err != nil {
+			return in.wrap(err)
+		}
+	}
+	return in.wrap(s.finish())
+}
+
+// span fills a buffer from front to back: with runs of the device, of which it
+// holds one back to see whether the next goes on where that ends, and with zeros
+// between them.
+type span struct {
+	dev      io.ReaderAt
+	p        []byte
+	done     int   // p[:done] is filled
+	from, to int   // p[from:to] is to be read
+	at       int64 // from there on the device
+}
+
+// add takes the bytes of the device from at on for p[from:to].
+func (s *span) add(from, to int, at int64) error {
+	if from == s.to && s.to > s.from && at == s.at+int64(s.to-s.from) {
+		s.to = to
+		return nil
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	s.from, s.to, s.at = from, to, at
+	return nil
+}
+
+// flush reads the run held back.
+func (s *span) flush() error {
+	if s.to == s.from {
+		return nil
+	}
+	clear(s.p[s.done:s.from])
+	s.done = s.to
+	return readFull(s.dev, s.p[s.from:s.to], s.at)
+}
+
+// finish reads the last run and fills what is left with zeros.
+func (s *span) finish() error {
+	err := s.flush()
+	clear(s.p[s.done:])
+	return err
+}
+
+// inlineRest returns the part of inline data that lies in an attribute.
+func (in *inode) inlineRest() ([]byte, error) {
+	attrs, err := format.DecodeInodeXattrs(in.xattrArea())
+	for _, x := range attrs {
+		if x.Index != format.XattrSystem || x.Name != inlineName {
+			continue
+		}
+		if x.ValueInum != 0 {
+			return nil, in.damaged("inline data in inode %d", x.ValueInum)
+		}
+		return x.Value, nil
+	}
+	return nil, in.wrap(err)
+}
+
+// inlineData returns the data of an inode that holds it itself.
+func (in *inode) inlineData() ([]byte, error) {
+	rest, err := in.inlineRest()
+	if err != nil {
+		return nil, err
+	}
+	data, err := format.InlineData(in.raw.IBlock(), rest, in.size())
+	return data, in.wrap(err)
+}
+
+// Readlink returns the target of a symbolic link; links on the way to it are
+// followed.
+func (fsys *FS) Readlink(name string) (string, error) {
+	in, err := fsys.resolve(name, false)
+	if err != nil {
+		return "", pathError("readlink", name, err)
+	}
+	target, err := in.readlink()
+	return target, pathError("readlink", name, err)
+}
+
+// readlink returns the target, which is as long as the size says and holds no
+// zero byte.
+func (in *inode) readlink() (string, error) {
+	switch {
+	case !in.isSymlink():
+		return "", syscall.EINVAL
+	case in.raw.HasFlags(format.InodeEncrypt):
+		return "", ErrEncrypted
+	}
+	size := in.size()
+	if limit := min(maxTarget, in.fs.geo.BlockSize-1); size == 0 || size > uint64(limit) {
+		return "", in.damaged("symbolic link of %d bytes, want 1 to %d", size, limit)
+	}
+	target := make([]byte, size)
+	var err error
+	if in.raw.IsFastSymlink() {
+		copy(target, in.raw.IBlock())
+	} else {
+		err = in.readAt(target, 0)
+	}
+	for _, c := range target {
+		if c == 0 && err == nil {
+			err = in.damaged("zero byte in the target of a symbolic link")
+		}
+	}
+	return string(target), err
+}
+
+// maxTarget is the longest target of a symbolic link in bytes, PATH_MAX-1.
+const maxTarget = 4095

@@ -1,0 +1,165 @@
+package ext4
+
+import (
+	"errors"
+	"io/fs"
+	"slices"
+	"strings"
+	"syscall"
+
+	"drydock/format"
+	"drydock/internal/dir"
+)
+
+// DirEntry is a name in a directory; it is what the fs.DirEntry values of this
+// package are.
+type DirEntry struct {
+	fs   *FS
+	name string
+	ino  format.Ino
+	mode fs.FileMode // type bits
+}
+
+var _ fs.DirEntry = (*DirEntry)(nil)
+
+func (d *DirEntry) Name() string      { return d.name }
+func (d *DirEntry) IsDir() bool       { return d.mode.IsDir() }
+func (d *DirEntry) Type() fs.FileMode { return d.mode }
+func (d *DirEntry) String() string    { return fs.FormatDirEntry(d) }
+
+// Ino returns the number of the inode that the name leads to.
+func (d *DirEntry) Ino() format.Ino { return d.ino }
+
+// Info describes the inode that the name leads to, a symbolic link itself.
+func (d *DirEntry) Info() (fs.FileInfo, error) {
+	in, err := d.fs.liveInode(d.ino)
+	if err != nil {
+		return nil, pathError("lstat", d.name, err)
+	}
+	return in.info(d.name), nil
+}
+
+// ReadDir returns the entries of a directory, sorted by name, without dot and
+// dot-dot; each is a *DirEntry. With an error it returns what could be read.
+func (fsys *FS) ReadDir(name string) ([]fs.DirEntry, error) {
+	in, err := fsys.resolve(name, true)
+	if err != nil {
+		return nil, pathError("readdir", name, err)
+	}
+	list, err := in.readDir()
+	return list, pathError("readdir", name, err)
+}
+
+// readDir returns the entries, sorted by name.
+func (in *inode) readDir() ([]fs.DirEntry, error) {
+	if !in.isDir() {
+		return nil, syscall.ENOTDIR
+	}
+	var found []*DirEntry
+	err := in.walkDir(func(d format.Dirent) bool {
+		if name := string(d.Name); name != "." && name != ".." {
+			found = append(found, in.entry(name, d))
+		}
+		return true
+	})
+	slices.SortFunc(found, func(a, b *DirEntry) int { return strings.Compare(a.name, b.name) })
+	list := make([]fs.DirEntry, len(found))
+	for i, d := range found {
+		list[i] = d
+	}
+	return list, err
+}
+
+// entry makes a DirEntry. The inode has the last word on the type where the
+// entry has none; one that cannot be read leaves it irregular.
+func (in *inode) entry(name string, d format.Dirent) *DirEntry {
+	e := &DirEntry{fs: in.fs, name: name, ino: d.Ino, mode: fs.ModeIrregular}
+	if mode, ok := dirTypes[d.Type]; ok {
+		e.mode = mode
+	} else if target, err := in.fs.inode(d.Ino); err == nil {
+		e.mode = FileMode(target.raw.Mode()).Type()
+	}
+	return e
+}
+
+// walkDir calls fn for each entry in use until it returns false. The name in a
+// Dirent is lost when fn returns.
+func (in *inode) walkDir(fn func(format.Dirent) bool) error {
+	if in.inline() {
+		return in.walkInlineDir(fn)
+	}
+	v, err := in.dirView()
+	if err != nil {
+		return err
+	}
+	return v.Walk(func(_ format.LBlock, d format.Dirent) bool { return fn(d) })
+}
+
+func (in *inode) walkInlineDir(fn func(format.Dirent) bool) error {
+	value, err := in.inlineRest()
+	if err != nil {
+		return err
+	}
+	return in.wrap(format.WalkInlineDir(in.raw.IBlock(), value, func(d format.Dirent) bool {
+		return d.Ino == 0 || fn(d)
+	}))
+}
+
+// lookup returns the inode number behind a name in a directory.
+func (in *inode) lookup(name string) (format.Ino, error) {
+	if in.inline() {
+		return in.lookupInline(name)
+	}
+	v, err := in.dirView()
+	if err != nil {
+		return 0, err
+	}
+	find := v.Lookup
+	if in.raw.Flags()&(format.InodeCasefold|format.InodeEncrypt) != 0 {
+		find = v.LookupLinear // their index is by hashes of other forms of the names
+	}
+	e, found, err := find([]byte(name))
+	if v.Indexed && (errors.Is(err, format.ErrDamaged) || errors.Is(err, format.ErrUnsupported)) {
+		e, found, err = v.LookupLinear([]byte(name)) // as if there were no index
+	}
+	if err == nil && !found {
+		err = syscall.ENOENT
+	}
+	return e.Ino, err
+}
+
+func (in *inode) lookupInline(name string) (ino format.Ino, err error) {
+	err = in.walkInlineDir(func(d format.Dirent) bool {
+		if string(d.Name) == name {
+			ino = d.Ino
+		}
+		return ino == 0
+	})
+	if err == nil && ino == 0 {
+		err = syscall.ENOENT
+	}
+	return ino, err
+}
+
+// dirView returns the directory as package dir reads it.
+func (in *inode) dirView() (*dir.View, error) {
+	f := in.fs
+	blocks := ceilDiv(in.size(), uint64(f.geo.BlockSize))
+	if blocks > uint64(f.geo.BlocksCount) || blocks > format.MaxLBlock {
+		return nil, in.damaged("directory of %d bytes in a file system of %d blocks", in.size(), f.geo.BlocksCount)
+	}
+	return &dir.View{
+		Blocks:        &dirBlocks{in: in, blocks: in.blockMap(), count: format.LBlock(blocks)},
+		BlockSize:     f.geo.BlockSize,
+		Ino:           in.num,
+		Generation:    in.raw.Generation(),
+		Indexed:       in.raw.HasFlags(format.InodeIndex),
+		LargeDir:      f.geo.Features.HasIncompat(format.IncompatLargeDir),
+		HashUnsigned:  f.super.Flags()&format.FlagUnsignedHash != 0,
+		HashSeed:      f.super.HashSeed(),
+		Checksums:     f.csum,
+		SkipChecksums: f.opts.IgnoreChecksums,
+	}, nil
+}
+
+func ceilDiv(a, b uint64) uint64 { return (a + b - 1) / b }

@@ -1,0 +1,57 @@
+package ext4
+
+import "drydock/format"
+
+// Statfs is what statfs(2) tells about a file system.
+type Statfs struct {
+	BlockSize int    // bytes
+	Blocks    uint64 // blocks that files can have: all but the groups' metadata and the journal
+	Free      uint64 // free blocks
+	Avail     uint64 // free blocks that are not reserved for root
+	Inodes    uint64
+	FreeNodes uint64 // free inodes
+}
+
+// Statfs sums up what the group descriptors say is free.
+func (fsys *FS) Statfs() (Statfs, error) {
+	st := Statfs{BlockSize: fsys.geo.BlockSize, Inodes: uint64(fsys.geo.InodesCount)}
+	for g := range fsys.geo.Groups() {
+		desc, err := fsys.groupDesc(format.Group(g))
+		if err != nil {
+			return Statfs{}, pathError("statfs", "/", err)
+		}
+		st.Free += uint64(desc.FreeBlocksCount()) << fsys.geo.ClusterBits
+		st.FreeNodes += uint64(desc.FreeInodesCount())
+	}
+	st.Blocks = uint64(fsys.geo.BlocksCount) - min(fsys.overhead(), uint64(fsys.geo.BlocksCount))
+	st.Avail = st.Free - min(fsys.super.RBlocksCount(), st.Free)
+	return st, nil
+}
+
+// overhead is the number of blocks that files never get. mke2fs writes it down;
+// for images of its older versions it is counted, as Linux does.
+func (fsys *FS) overhead() uint64 {
+	if n := fsys.super.OverheadBlocks(); n != 0 {
+		return uint64(n) << fsys.geo.ClusterBits
+	}
+	const bitmaps = 2
+	geo := fsys.geo
+	total := uint64(geo.FirstDataBlock)
+	for g := range geo.Groups() {
+		total += uint64(geo.BaseMeta(format.Group(g)) + geo.InodeTableBlocks() + bitmaps)
+	}
+	return total + fsys.journalBlocks()
+}
+
+// journalBlocks is the size of the journal in this file system.
+func (fsys *FS) journalBlocks() uint64 {
+	ino := format.Ino(fsys.super.JournalInum())
+	if !fsys.geo.Features.HasCompat(format.CompatHasJournal) || ino == 0 {
+		return 0
+	}
+	in, err := fsys.inode(ino)
+	if err != nil {
+		return 0
+	}
+	return in.size() / uint64(fsys.geo.BlockSize)
+}
