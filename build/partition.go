@@ -3,16 +3,14 @@ package build
 import (
 	"encoding/binary"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
 
-	"github.com/diskfs/go-diskfs/backend"
 	"github.com/diskfs/go-diskfs/partition/gpt"
 	"github.com/diskfs/go-diskfs/partition/mbr"
 	"github.com/google/uuid"
 
 	"drydock/device"
+	"drydock/internal/partition"
 )
 
 // PartitionKind is the kind of partition table in front of a file system. The
@@ -150,7 +148,7 @@ func (p Partition) writeGPT(disk device.Device) error {
 			GUID:  p.id("gpt partition").String(),
 		}},
 	}
-	if err := table.Write(newDiskFile(disk), disk.Size()); err != nil {
+	if err := table.Write(partition.NewFile(disk), disk.Size()); err != nil {
 		return fmt.Errorf("GPT: %w", err)
 	}
 	if disk.Size()/p.sector()-1 <= math.MaxUint32 {
@@ -185,7 +183,7 @@ func (p Partition) writeMBR(disk device.Device) error {
 	if err := writeLE32(disk, mbrSignatureOff, binary.LittleEndian.Uint32(id[:])|1); err != nil { // 0 means none
 		return err
 	}
-	if err := table.Write(newDiskFile(disk), disk.Size()); err != nil {
+	if err := table.Write(partition.NewFile(disk), disk.Size()); err != nil {
 		return fmt.Errorf("MBR: %w", err)
 	}
 	return disk.Flush()
@@ -228,26 +226,5 @@ func wipe(disk device.Device, from, to int64) error {
 	return disk.Flush()
 }
 
-// diskFile is a Device as the file that the library writes its tables to.
-type diskFile struct {
-	*io.SectionReader
-	disk device.Device
-}
-
-var _ backend.WritableFile = diskFile{}
-
-func newDiskFile(disk device.Device) diskFile {
-	return diskFile{io.NewSectionReader(disk, 0, disk.Size()), disk}
-}
-
-// WriteAt writes to the device.
-func (f diskFile) WriteAt(p []byte, off int64) (int, error) { return f.disk.WriteAt(p, off) }
-
-// Sync makes what was written durable; the library calls it where it finds it.
-func (f diskFile) Sync() error { return f.disk.Flush() }
-
-// Stat is not supported: a device is not always a file.
-func (f diskFile) Stat() (fs.FileInfo, error) { return nil, backend.ErrNotSuitable }
-
-// Close leaves the device open: it belongs to the caller.
-func (f diskFile) Close() error { return nil }
+// newDiskFile is disk as the file that go-diskfs works on.
+func newDiskFile(disk device.Device) partition.File { return partition.NewFile(disk) }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/binary"
-	"hash/crc32"
 	"testing"
 
 	"github.com/diskfs/go-diskfs/partition/gpt"
@@ -10,15 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"drydock/device"
+	"drydock/internal/partition"
 )
-
-// writableFile lets the library write its tables to a device.
-type writableFile struct {
-	tableFile
-	device.Device
-}
-
-func (f writableFile) ReadAt(p []byte, off int64) (int, error) { return f.Device.ReadAt(p, off) }
 
 // gptDisk is a disk of 8 MiB with partition 1 from 1 to 2 MiB, and 3 from 4 to 7 MiB.
 func gptDisk(t testing.TB, sector int) *device.Mem {
@@ -28,14 +20,14 @@ func gptDisk(t testing.TB, sector int) *device.Mem {
 		{Index: 1, Start: mib, End: 2*mib - 1, Type: gpt.EFISystemPartition},
 		{Index: 3, Start: 4 * mib, End: 7*mib - 1, Type: gpt.LinuxFilesystem},
 	}}
-	require.NoError(t, table.Write(writableFile{newTableFile(disk), disk}, disk.Size()))
+	require.NoError(t, table.Write(partition.NewFile(disk), disk.Size()))
 	return disk
 }
 
 func mbrDisk(t testing.TB) *device.Mem {
 	disk := device.NewMem(8 << 20)
 	table := &mbr.Table{Partitions: []*mbr.Partition{{Index: 1, Type: mbr.Linux, Start: 2048, Size: 4096}}}
-	require.NoError(t, table.Write(writableFile{newTableFile(disk), disk}, disk.Size()))
+	require.NoError(t, table.Write(partition.NewFile(disk), disk.Size()))
 	return disk
 }
 
@@ -99,57 +91,8 @@ func TestPartitionBeyondTheDisk(t *testing.T) {
 	require.ErrorIs(t, err, device.ErrOutOfRange)
 }
 
-func TestBackupGPTIsUsed(t *testing.T) {
-	disk := gptDisk(t, 512)
-	putLE32(t, disk, 512+40, 7) // the primary's checksum is wrong now
-	window, err := Location{Partition: 3}.Window(disk)
-	require.NoError(t, err)
-	require.Equal(t, [2]int64{4 << 20, 3 << 20}, span(t, window))
-}
-
-// TestGreedyGPT is a sealed header that asks for half a terabyte of entries.
-func TestGreedyGPT(t *testing.T) {
-	for _, header := range []int64{512, 8<<20 - 512} {
-		disk := gptDisk(t, 512)
-		putLE32(t, disk, header+gptEntries, 0xffffffff)
-		sealGPT(t, disk, header)
-		_, err := Location{Partition: 1}.Window(disk)
-		require.ErrorContains(t, err, "4294967295 entries of 128 bytes, want at most 4096 of 128")
-	}
-}
-
 func putLE32(t *testing.T, disk device.Device, off int64, v uint32) {
 	t.Helper()
 	_, err := disk.WriteAt(binary.LittleEndian.AppendUint32(nil, v), off)
 	require.NoError(t, err)
-}
-
-// sealGPT makes the checksum of the header at off right.
-func sealGPT(t *testing.T, disk device.Device, off int64) {
-	t.Helper()
-	putLE32(t, disk, off+16, 0)
-	header := make([]byte, gptHeaderLength)
-	_, err := disk.ReadAt(header, off)
-	require.NoError(t, err)
-	putLE32(t, disk, off+16, crc32.ChecksumIEEE(header))
-}
-
-func FuzzPartitions(f *testing.F) {
-	for _, disk := range []*device.Mem{gptDisk(f, 512), gptDisk(f, 4096), mbrDisk(f)} {
-		front := make([]byte, 34*512)
-		_, err := disk.ReadAt(front, 0)
-		require.NoError(f, err)
-		f.Add(front)
-	}
-	f.Fuzz(func(t *testing.T, front []byte) {
-		disk := device.NewMem(1 << 20)
-		disk.WriteAt(front[:min(len(front), 1<<20)], 0)
-		for n := 1; n <= 4; n++ {
-			window, err := Location{Partition: n}.Window(disk)
-			if err == nil && window.Size() > disk.Size() {
-				t.Fatalf("partition %d has %d bytes on a disk of %d", n, window.Size(), disk.Size())
-			}
-		}
-		Location{Offset: 4096}.Window(disk)
-	})
 }
