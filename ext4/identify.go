@@ -14,8 +14,7 @@ const identifySpan = 68 << 10
 const (
 	kindExt4       = "ext2/3/4 file system"
 	kindExtJournal = "external journal device of an ext3/4 file system"
-	kindEmpty      = "no data"
-	kindZeros      = "nothing but zeros"
+	kindEmpty      = "empty"
 	kindUnknown    = "unknown data"
 )
 
@@ -76,10 +75,10 @@ var marks = []mark{
 }
 
 // Identify says in a few words what the data in r is, from the marks that
-// formats leave in their first 68 KiB: an ext2/3/4 file system, its external
-// journal, another file system, a disk image, a container, compressed data, or
-// nothing. It reads at most that much and never fails: what cannot be read counts
-// as not there.
+// formats leave in their first 68 KiB: "ext2/3/4 file system", an external journal
+// of one, another file system, a disk image, a container, compressed data, "empty"
+// for nothing but zeros, or "unknown data". It reads at most that much and never
+// fails: what cannot be read counts as not there.
 func Identify(r io.ReaderAt) string {
 	head := readHead(r)
 	if kind := identifyExt(head); kind != "" {
@@ -96,12 +95,10 @@ func Identify(r io.ReaderAt) string {
 // identifyRest names data in which no mark was found.
 func identifyRest(head []byte) string {
 	switch {
-	case len(head) == 0:
-		return kindEmpty
 	case hasMBR(head):
 		return "disk image with an MBR partition table"
 	case allZero(head):
-		return kindZeros
+		return kindEmpty
 	}
 	return kindUnknown
 }

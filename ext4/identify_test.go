@@ -23,9 +23,9 @@ func TestIdentify(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{nil, "no data"},
-		{make([]byte, 100), "nothing but zeros"},
-		{make([]byte, 1<<20), "nothing but zeros"},
+		{nil, "empty"},
+		{make([]byte, 100), "empty"},
+		{make([]byte, 1<<20), "empty"},
 		{[]byte("some text"), "unknown data"},
 		{at(0, "\x1f\x8b\x08"), "gzip-compressed data"},
 		{at(0, "XFSB"), "xfs file system"},
@@ -73,7 +73,7 @@ func (r brokenReader) ReadAt(p []byte, off int64) (int, error) {
 
 func TestIdentifyBroken(t *testing.T) {
 	require.Equal(t, "xfs file system", Identify(brokenReader{append([]byte("XFSB"), make([]byte, 600)...)}))
-	require.Equal(t, "no data", Identify(brokenReader{}))
+	require.Equal(t, "empty", Identify(brokenReader{}))
 }
 
 // TestOpenOther names what is on a device that holds no ext4.
