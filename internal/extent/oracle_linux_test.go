@@ -1,6 +1,7 @@
 package extent
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,7 +23,7 @@ func punched(t *testing.T, path string, blockSize, n int) {
 	require.NoError(t, err)
 	defer f.Close()
 	bs := int64(blockSize)
-	_, err = f.Write(make([]byte, int(bs)*n))
+	_, err = f.Write(bytes.Repeat([]byte("every byte of the file"), int(bs)*n/22+1)[:int(bs)*n])
 	require.NoError(t, err)
 	require.NoError(t, f.Sync())
 	for i := int64(1); i < int64(n); i += 2 {
@@ -53,6 +54,12 @@ func TestKernelTrees(t *testing.T) {
 		}
 		sparseFile(t, filepath.Join(dir, name), 1024, blocks)
 	}
+	contents := map[string][]byte{}
+	for name := range depths {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		contents[name] = data
+	}
 	oracle.Unmount(t, dir)
 	oracle.Fsck(t, path)
 
@@ -67,7 +74,9 @@ func TestKernelTrees(t *testing.T) {
 	}
 	oracle.Fsck(t, path)
 	for name, n := range depths {
-		checkKernelTree(t, m, m.file(t, "/"+name), "/"+name, n/2)
+		f := m.file(t, "/"+name)
+		checkKernelTree(t, m, f, "/"+name, n/2)
+		require.True(t, bytes.Equal(contents[name], m.content(t, f)), name)
 	}
 }
 
