@@ -126,9 +126,11 @@ func WalkDirBlock(block []byte, end int, fn func(Dirent) bool) error {
 }
 
 // DirBlockEnd returns where the entries of a directory block end: at its
-// checksum if it has one, else at its end.
+// checksum if it has one, else at its end. The block of an index has a checksum
+// of another form behind what looks like an entry, and may keep the rest of
+// an earlier one of this form in front of it.
 func DirBlockEnd(block []byte) int {
-	if HasDirTail(block) {
+	if HasDirTail(block) && !isDxNode(block) && !hasDxDots(block) {
 		return len(block) - DirTailSize
 	}
 	return len(block)

@@ -144,6 +144,22 @@ func TestDirTail(t *testing.T) {
 	require.False(t, HasDirTail(block[:8]))
 }
 
+// The kernel makes an index of a block without clearing it: what was the
+// checksum entry of the leaf is still there, and not meant any more.
+func TestDirBlockEndOfIndex(t *testing.T) {
+	for _, put := range []func([]byte){
+		func(b []byte) { PutDxRoot(b, 12, 2, FTDir, HashTea, 0, true).Entries().SetCount(1) },
+		func(b []byte) { PutDxNode(b, true).Entries().SetCount(1) },
+	} {
+		block := make([]byte, 1024)
+		put(block)
+		PutDirTail(block)
+		require.True(t, HasDirTail(block))
+		require.Equal(t, 1024, DirBlockEnd(block))
+		require.NoError(t, WalkDirBlock(block, DirBlockEnd(block), func(Dirent) bool { return true }))
+	}
+}
+
 func FuzzDirBlock(f *testing.F) {
 	block := make([]byte, 1024)
 	PutDirent(block, 0, 12, 2, FTDir, []byte("."))

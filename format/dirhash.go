@@ -21,12 +21,12 @@ const (
 	HashSipHash uint8 = 6 // casefolded and encrypted: needs the key, cannot be computed here
 )
 
-// The kernel walks a directory by hash and keeps the highest value for its
-// end, so a name never has it.
-const (
-	hashEnd  = 0xFFFFFFFE
-	hashLast = hashEnd - 2
-)
+// hashEnd is the hash at which the kernel, walking a directory by hash, sees
+// its end. A name that would have it gets MaxDirHash.
+const hashEnd = 0xFFFFFFFE
+
+// MaxDirHash is the highest hash of a name. e2fsck knows one more, hashEnd.
+const MaxDirHash = hashEnd - 2
 
 // ValidHashVersion reports whether DirHash can compute version.
 func ValidHashVersion(version uint8) bool { return version <= HashTeaUnsigned }
@@ -52,7 +52,7 @@ func DirHash(version uint8, seed [16]byte, name []byte) (hash, minor uint32) {
 
 func hashOffEnd(hash uint32) uint32 {
 	if hash == hashEnd {
-		return hashLast
+		return MaxDirHash
 	}
 	return hash
 }

@@ -224,13 +224,17 @@ func isDxNode(block []byte) bool {
 }
 
 func isDxRoot(block []byte) bool {
+	return hasDxDots(block) && dxRootZero.get(block) == 0
+}
+
+// hasDxDots reports whether block begins with "." and a ".." that spans the block.
+func hasDxDots(block []byte) bool {
 	dot, err := ReadDirent(block, 0)
 	if err != nil || dot.RecLen != dotRecLen {
 		return false
 	}
 	dotdot, err := ReadDirent(block, dxRootDotDot)
-	return err == nil && dotdot.RecLen == len(block)-dxRootDotDot &&
-		dxRootZero.get(block) == 0
+	return err == nil && dotdot.RecLen == len(block)-dxRootDotDot
 }
 
 func badDx(structure string, off int, format string, args ...any) error {

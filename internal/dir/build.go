@@ -185,17 +185,6 @@ func (w *writer) table(e format.DxEntries, row, from, to int) {
 	e.SetCount(to - from)
 }
 
-// leafHash is the lowest hash in a leaf, with bit 0 set if the leaf before
-// ends with the same hash.
-func (w *writer) leafHash(leaf int) uint32 {
-	first := w.leaves[leaf]
-	hash := w.keys[first].hash()
-	if first > 0 && w.keys[first-1].hash() == hash {
-		hash |= 1
-	}
-	return hash
-}
-
 func (w *writer) leafBlocks() error {
 	for leaf := range w.leaves {
 		w.start()

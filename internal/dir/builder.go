@@ -110,7 +110,9 @@ func (b *Builder) plan(entries Entries, minBlocks int) (shape, error) {
 		b.fillKeys(entries)
 		sortKeys(b.keys)
 		b.pack()
-		s, err = b.shapeIndex(len(b.leaves))
+		if !b.splitsEnd() {
+			s, err = b.shapeIndex(len(b.leaves))
+		}
 	}
 	if err == nil && !b.opts.LargeDir && s.blocks > maxSize/b.opts.BlockSize {
 		err = fmt.Errorf("a directory of %d entries takes %d blocks of %d bytes, the limit is %d blocks",
@@ -169,6 +171,25 @@ func (b *Builder) pack() {
 		}
 		used += need
 	}
+}
+
+// splitsEnd reports whether names of the highest hash fill more than a leaf.
+// Some of them may have got that hash from the step that keeps names off the
+// end of the directory. The kernel takes that step and e2fsck does not, so there
+// is no index that both accept, and the directory has to stay linear.
+func (b *Builder) splitsEnd() bool {
+	return b.leafHash(len(b.leaves)-1) == format.MaxDirHash|1
+}
+
+// leafHash is the lowest hash in a leaf, with bit 0 set if the leaf before
+// ends with the same hash.
+func (b *Builder) leafHash(leaf int) uint32 {
+	first := b.leaves[leaf]
+	hash := b.keys[first].hash()
+	if first > 0 && b.keys[first-1].hash() == hash {
+		hash |= 1
+	}
+	return hash
 }
 
 // shapeIndex puts as few levels of nodes as possible above the leaves.

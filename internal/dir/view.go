@@ -66,8 +66,7 @@ func (v *View) walkBlock(n format.LBlock, block []byte, fn func(format.LBlock, f
 }
 
 // end is where the entries of a block end: at its checksum, if the file system
-// has any. A block of an index ends in zeros and its own kind of checksum,
-// which nothing takes for that of entries.
+// has any.
 func (v *View) end(block []byte) int {
 	if v.Checksums.Meta {
 		return format.DirBlockEnd(block)
