@@ -34,7 +34,7 @@ func Format(dev device.Device, o FormatOptions) error {
 	m := mkfs.Options{
 		BlockSize: o.BlockSize, InodeSize: o.InodeSize, Features: o.Features,
 		Inodes: o.Inodes, JournalBlocks: o.JournalBlocks, NoJournal: o.NoJournal, Reserved: o.Reserved,
-		Label: o.Label, UUID: o.UUID, HashSeed: o.HashSeed, Time: o.Time,
+		Label: o.Label, HashSeed: o.HashSeed, Time: o.Time,
 	}
 	if m.BlockSize == 0 {
 		m.BlockSize = 4096

@@ -47,6 +47,8 @@ func inodesPerGroup(o Options, inodes, n uint64) uint64 {
 }
 
 // newGeometry is the geometry of a file system of so many blocks and groups.
+// Where the descriptors would fill most of a group they are spread by meta_bg,
+// which leaves no room for a resize inode.
 func newGeometry(o Options, blocks, n, perGroup uint64) format.Geometry {
 	g := format.Geometry{
 		BlockSize:      o.BlockSize,
@@ -68,7 +70,11 @@ func newGeometry(o Options, blocks, n, perGroup uint64) format.Geometry {
 	if g.Features.Compat&format.CompatSparseSuper2 != 0 {
 		g.BackupBGs = backupGroups(n)
 	}
-	g.ReservedGDTBlocks = reservedDescBlocks(g, n)
+	if uint64(g.DescBlocks())*4 > blocksPerGroup(o.BlockSize)*3 {
+		g.Features.Incompat |= format.IncompatMetaBg
+	} else {
+		g.ReservedGDTBlocks = reservedDescBlocks(g, n)
+	}
 	if g.ReservedGDTBlocks == 0 {
 		g.Features.Compat &^= format.CompatResizeInode
 	}
@@ -218,17 +224,29 @@ func (c *runCursor) drop(n uint64) {
 	}
 }
 
-// take returns the first n neighbouring blocks that are left.
+// take returns the first n neighbouring blocks that are left; where there are
+// none ahead, the last that were stepped over.
 func (c *runCursor) take(n uint64) (format.Block, bool) {
 	for len(c.runs) > 0 && c.runs[0].n < n {
 		c.skip(c.runs[0].n)
 	}
 	if len(c.runs) == 0 {
-		return 0, false
+		return c.takeBehind(n)
 	}
 	b := c.runs[0].start
 	c.drop(n)
 	return b, true
+}
+
+// takeBehind takes the end of the last run behind that is long enough.
+func (c *runCursor) takeBehind(n uint64) (format.Block, bool) {
+	for i := len(c.left) - 1; i >= 0; i-- {
+		if r := &c.left[i]; r.n >= n {
+			r.n -= n
+			return r.start + format.Block(r.n), true
+		}
+	}
+	return 0, false
 }
 
 func (c *runCursor) rest() []blockRun { return append(c.left, c.runs...) }

@@ -55,7 +55,6 @@ type Options struct {
 	Reserved      float64 // percent of the blocks kept for root
 
 	Label    string // at most 16 bytes
-	UUID     [16]byte
 	HashSeed [16]byte
 	Time     format.Time // creation time of the file system and what mkfs adds to it
 
@@ -116,6 +115,12 @@ func Profile(name string) (format.Features, error) {
 		return f, fmt.Errorf("profile %q: want one of %v", name, Profiles())
 	}
 	return f, nil
+}
+
+// Check reports the first value that is out of range.
+func (o Options) Check() error {
+	_, err := o.normal()
+	return err
 }
 
 // normal fills in the defaults and checks every value.

@@ -2,6 +2,7 @@ package mkfs
 
 import (
 	"fmt"
+	"sort"
 
 	"drydock/format"
 	"drydock/internal/extent"
@@ -106,7 +107,20 @@ func (p *Plan) tryGroups(n uint64, j journalSize) (over uint64, ok bool) {
 	if blocks >= j.to || blocks > maxBlocks32 && o.Features.Incompat&format.Incompat64Bit == 0 {
 		return 0, false
 	}
+	if blocks == uint64(p.groups.metaEnd) {
+		blocks = p.squeeze(max(j.from, p.leastBlocks(n)), blocks, n, perGroup)
+	}
 	return 0, p.layGroups(blocks, n, perGroup)
+}
+
+// squeeze returns the smallest size from low to high at which n groups hold
+// the content. Where metadata lies last, and not content, there may be room
+// for it elsewhere.
+func (p *Plan) squeeze(low, high, n, perGroup uint64) uint64 {
+	return low + uint64(sort.Search(int(high-low), func(i int) bool {
+		blocks := low + uint64(i)
+		return p.layGroups(blocks, n, perGroup) && p.end() <= blocks
+	}))
 }
 
 // end is the number of blocks up to the end of the content and of what shall
