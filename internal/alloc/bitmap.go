@@ -21,7 +21,7 @@ func (m Bitmap) Clear(i int) { m[i>>3] &^= 1 << (i & 7) }
 
 // SetRange sets n bits from bit from on.
 func (m Bitmap) SetRange(from, n int) {
-	for w := range m.words(from, n) {
+	for w := range m.pieces(from, n) {
 		if w.whole {
 			fill(m[w.at:w.end], 0xFF)
 		} else {
@@ -32,7 +32,7 @@ func (m Bitmap) SetRange(from, n int) {
 
 // ClearRange clears n bits from bit from on.
 func (m Bitmap) ClearRange(from, n int) {
-	for w := range m.words(from, n) {
+	for w := range m.pieces(from, n) {
 		if w.whole {
 			clear(m[w.at:w.end])
 		} else {
@@ -44,7 +44,7 @@ func (m Bitmap) ClearRange(from, n int) {
 // CountSet returns how many of the n bits from bit from on are set.
 func (m Bitmap) CountSet(from, n int) int {
 	count := 0
-	for w := range m.words(from, n) {
+	for w := range m.pieces(from, n) {
 		if w.whole {
 			count += ones(m[w.at:w.end])
 		} else {
@@ -153,8 +153,8 @@ type piece struct {
 	whole   bool
 }
 
-// words cuts a range of bits into a first byte, whole bytes and a last byte.
-func (m Bitmap) words(from, n int) iter.Seq[piece] {
+// pieces cuts a range of bits into a first byte, whole bytes and a last byte.
+func (m Bitmap) pieces(from, n int) iter.Seq[piece] {
 	return func(yield func(piece) bool) {
 		if n <= 0 {
 			return
