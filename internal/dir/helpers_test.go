@@ -105,10 +105,11 @@ func build(t testing.TB, o Options, h Head, l *list) (m *memory, indexed bool) {
 	b := NewBuilder(o)
 	n, err := b.Blocks(&list{names: l.names}, h.MinBlocks)
 	require.NoError(t, err)
-	m = &memory{blockSize: o.BlockSize}
+	m = &memory{blockSize: o.BlockSize, data: make([]byte, 0, n*o.BlockSize)}
 	indexed, err = b.Build(h, l, func(lb format.LBlock, block []byte) error {
-		require.Equal(t, m.NumBlocks(), lb)
-		require.Len(t, block, o.BlockSize)
+		if lb != m.NumBlocks() || len(block) != o.BlockSize {
+			return fmt.Errorf("block %d of %d bytes after %d blocks", lb, len(block), m.NumBlocks())
+		}
 		m.data = append(m.data, block...)
 		return nil
 	})
@@ -171,16 +172,18 @@ func (r *raw) leaf(n uint32) {
 		require.Equal(r.t, []byte{0, 0, 0, 0, 12, 0, 0, 0xDE}, b[end:end+8], "tail of block %d", n)
 	}
 	for off := 0; off < end; off += r.recLen(b, off) {
-		nameLen := int(b[off+6])
-		require.Zero(r.t, off%4)
-		require.LessOrEqual(r.t, off+r.recLen(b, off), end)
-		require.GreaterOrEqual(r.t, r.recLen(b, off), 8+nameLen)
+		nameLen, recLen := int(b[off+6]), r.recLen(b, off)
+		if off%4 != 0 || off+recLen > end || recLen < 8+nameLen {
+			require.Failf(r.t, "bad length", "%d at %d of block %d", recLen, off, n)
+		}
 		ino := binary.LittleEndian.Uint32(b[off:])
 		if ino == 0 {
-			require.Equal(r.t, end, r.recLen(b, off), "only an empty block has a free entry")
+			require.Equal(r.t, end, recLen, "only an empty block has a free entry")
 			continue
 		}
-		require.Positive(r.t, nameLen)
+		if nameLen == 0 {
+			require.Failf(r.t, "no name", "at %d of block %d", off, n)
+		}
 		r.list = append(r.list, rawEntry{ino, b[off+7], string(b[off+8 : off+8+nameLen])})
 	}
 }
@@ -257,8 +260,9 @@ func (r *raw) child(n uint32, levels int, low, high uint64, used map[uint32]bool
 	require.Greater(r.t, len(r.list), first, "leaf %d is empty", n)
 	for i, e := range r.list[first:] {
 		hash, _ := format.DirHash(r.o.HashVersion, r.o.HashSeed, []byte(e.name))
-		require.GreaterOrEqual(r.t, uint64(hash), low&^1, "block %d", n)
-		require.LessOrEqual(r.t, uint64(hash), high, "block %d", n)
+		if uint64(hash) < low&^1 || uint64(hash) > high {
+			require.Failf(r.t, "bad hash", "%#x in block %d, which has %#x to %#x", hash, n, low, high)
+		}
 		if i == 0 && first > 2 {
 			before, _ := format.DirHash(r.o.HashVersion, r.o.HashSeed, []byte(r.list[first-1].name))
 			require.Equal(r.t, before == hash, low&1 == 1, "block %d: mark of a run of hash %#x", n, hash)
