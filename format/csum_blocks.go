@@ -1,20 +1,12 @@
 package format
 
-// Tail of a directory leaf: a fake entry of inode 0, length 12, no name, type
-// 0xde, and then the checksum.
-const (
-	leafTailSize = 12
-	leafTailHead = 0xde_00_000c // type, name_len and rec_len as one little-endian word
-)
-
 // leafSumAt is the offset of the checksum of a directory leaf, and the number of
-// bytes that it covers.
+// bytes that it covers: all before its tail.
 func leafSumAt(block []byte) (off, covered int) {
-	covered = len(block) - leafTailSize
-	if covered < 0 || le32(covered).get(block) != 0 || le32(covered+4).get(block) != leafTailHead {
+	if !HasDirTail(block) {
 		return noSum, 0
 	}
-	return covered + 8, covered
+	return len(block) - sumSize, len(block) - DirTailSize
 }
 
 // SealDirBlock stores the checksum of a directory leaf of inode ino with
@@ -35,49 +27,20 @@ func (c Checksums) VerifyDirBlock(ino Ino, gen uint32, block []byte) bool {
 	return isSum(block, off, Crc32c(c.inodeSeed(ino, gen), block[:covered]))
 }
 
-// Layout of an index block: limit and count stand in the first entry.
-const (
-	dxNodeStart = 8  // after one empty entry
-	dxRootStart = 32 // after "." and ".." and 8 bytes of information
-	dxEntryLen  = 8
-)
-
-// dxStart is where the entries of an index block begin; ok is false when the
-// block is neither the root nor a node.
-func dxStart(block []byte) (start int, ok bool) {
-	if len(block) < dxRootStart+dxEntryLen {
-		return 0, false
-	}
-	first := dxRecLen(block, 0)
-	if first == len(block) && block[6] == 0 {
-		return dxNodeStart, true
-	}
-	return dxRootStart, first == 12 && dxRecLen(block, 12) == len(block)-12
-}
-
-// dxRecLen is the length of the entry at off, in the form for 64 KiB blocks too.
-func dxRecLen(block []byte, off int) int {
-	n := int(le16(off + 4).get(block))
-	if n == 0 || n == 0xffff {
-		return 1 << 16
-	}
-	return n&^3 | n&3<<16
-}
-
 // dxSumAt is the offset of the checksum of an index block, and the number of
 // bytes up to the last entry in use; limit and count have to make sense. The
 // checksum has a reserved word before it, which it covers too.
 func dxSumAt(block []byte) (off, covered int) {
-	start, ok := dxStart(block)
-	if !ok {
+	start, ok := DxTableOffset(block)
+	if !ok || start+dxEntrySize > len(block) {
 		return noSum, 0
 	}
-	limit, count := int(le16(start).get(block)), int(le16(start+2).get(block))
-	off = sumAt(block, start+limit*dxEntryLen+sumSize)
-	if count > limit || off == noSum {
+	table := DxEntries(block[start:])
+	off = sumAt(block, start+table.Limit()*dxEntrySize+sumSize)
+	if table.Count() > table.Limit() || off == noSum {
 		return noSum, 0
 	}
-	return off, start + count*dxEntryLen
+	return off, start + table.Count()*dxEntrySize
 }
 
 // dxSum is the checksum of an index block that has one at off.
@@ -109,11 +72,10 @@ func (c Checksums) VerifyDxBlock(ino Ino, gen uint32, block []byte) bool {
 // extentSumAt is the offset of the checksum of an extent block, which is after
 // the last entry that fits by eh_max; it covers all that is before it.
 func extentSumAt(block []byte) (off, covered int) {
-	const header, entry, maxField = 12, 12, 4
-	if len(block) < header {
+	if len(block) < extentHeaderLen {
 		return noSum, 0
 	}
-	off = sumAt(block, header+entry*int(le16(maxField).get(block)))
+	off = sumAt(block, ExtentTailOffset(int(ehMax.get(block))))
 	return off, max(off, 0)
 }
 
@@ -135,18 +97,15 @@ func (c Checksums) VerifyExtentBlock(ino Ino, gen uint32, block []byte) bool {
 	return isSum(block, off, Crc32c(c.inodeSeed(ino, gen), block[:covered]))
 }
 
-// xattrSumOff is the offset of h_checksum in an extended attribute block.
-const xattrSumOff = 0x10
-
 // xattrSum is the checksum of the extended attribute block n.
 func (c *Checksums) xattrSum(n Block, block []byte) uint32 {
-	return crcHole(crcLE64(c.Seed, uint64(n)), block, xattrSumOff, sumSize)
+	return crcHole(crcLE64(c.Seed, uint64(n)), block, int(xhChecksum), sumSize)
 }
 
 // SealXattrBlock stores the checksum of the extended attribute block n.
 func (c Checksums) SealXattrBlock(n Block, block []byte) {
-	if c.Meta && sumAt(block, xattrSumOff) != noSum {
-		putSum(block, xattrSumOff, c.xattrSum(n, block))
+	if c.Meta && sumAt(block, int(xhChecksum)) != noSum {
+		putSum(block, int(xhChecksum), c.xattrSum(n, block))
 	}
 }
 
@@ -155,7 +114,7 @@ func (c Checksums) VerifyXattrBlock(n Block, block []byte) bool {
 	if !c.Meta {
 		return true
 	}
-	return sumAt(block, xattrSumOff) != noSum && isSum(block, xattrSumOff, c.xattrSum(n, block))
+	return sumAt(block, int(xhChecksum)) != noSum && isSum(block, int(xhChecksum), c.xattrSum(n, block))
 }
 
 // SealBlockBitmap stores in d the checksum of the group's block bitmap; bitmap
@@ -184,13 +143,10 @@ func (c Checksums) VerifyInodeBitmap(d GroupDesc, bitmap []byte) bool {
 	return !c.Meta || d.InodeBitmapCsum() == d.fit(Crc32c(c.Seed, bitmap))
 }
 
-// mmpSumOff is the offset of mmp_checksum in the MMP block.
-const mmpSumOff = 0x3fc
-
 // SealMMP stores the checksum of the MMP block.
 func (c Checksums) SealMMP(block []byte) {
-	if c.Meta && sumAt(block, mmpSumOff) != noSum {
-		putSum(block, mmpSumOff, Crc32c(c.Seed, block[:mmpSumOff]))
+	if c.Meta && sumAt(block, int(mmChecksum)) != noSum {
+		putSum(block, int(mmChecksum), Crc32c(c.Seed, block[:mmChecksum]))
 	}
 }
 
@@ -199,7 +155,7 @@ func (c Checksums) VerifyMMP(block []byte) bool {
 	if !c.Meta {
 		return true
 	}
-	return sumAt(block, mmpSumOff) != noSum && isSum(block, mmpSumOff, Crc32c(c.Seed, block[:mmpSumOff]))
+	return sumAt(block, int(mmChecksum)) != noSum && isSum(block, int(mmChecksum), Crc32c(c.Seed, block[:mmChecksum]))
 }
 
 // orphanTailLen is the length of the tail of an orphan file block: a magic

@@ -96,7 +96,10 @@ var sealCases = []sealCase{
 	{"index root", func(size int) []byte {
 		b := fieldBytes(size)
 		le16(4).put(b, 12)
+		b[6], b[18] = 1, 2
 		le16(16).put(b, dxTestRecLen(size-12))
+		le32(24).put(b, 0)
+		b[29] = 8
 		le16(32).put(b, uint16((size-32-8)/8))
 		le16(34).put(b, 20)
 		return b
@@ -107,6 +110,7 @@ var sealCases = []sealCase{
 		b := fieldBytes(size)
 		le16(4).put(b, dxTestRecLen(size))
 		b[6] = 0
+		le32(0).put(b, 0)
 		le16(8).put(b, uint16((size-8-8)/8))
 		le16(10).put(b, 20)
 		return b
