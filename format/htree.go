@@ -224,7 +224,7 @@ func isDxNode(block []byte) bool {
 }
 
 func isDxRoot(block []byte) bool {
-	return hasDxDots(block) && dxRootZero.get(block) == 0
+	return len(block) >= DxRootTable && hasDxDots(block) && dxRootZero.get(block) == 0
 }
 
 // hasDxDots reports whether block begins with "." and a ".." that spans the block.
