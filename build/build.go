@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"time"
 
@@ -19,8 +20,9 @@ type Options struct {
 	Out   string // image file or block device
 	Force bool   // replace what is there
 
-	From   []string // directory, tar files or "-" for standard input; several tars are layers
-	Source Source   // in place of From
+	From   []string  // directory, tar files or "-" for Stdin; several tars are layers
+	Stdin  io.Reader // nil: os.Stdin
+	Source Source    // in place of From
 
 	Size        int64   // of the file system in bytes; 0: all of a device or partition, else the smallest
 	Smallest    bool    // the smallest on a device, too
@@ -50,7 +52,7 @@ type Options struct {
 	Xattrs         string   // see XattrFilter
 	Exclude        []string // see Exclude
 	Holes          HoleMode
-	Whiteouts      string // see TarOptions
+	Whiteouts      Whiteouts
 	SkipUnreadable bool
 
 	Partition PartitionKind

@@ -3,7 +3,7 @@ package build
 import (
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 )
@@ -48,8 +48,28 @@ func (b *builder) openDir(path string) (Source, error) {
 	return NewDirSource(path, o)
 }
 
+// openTars opens archives as layers. Data that can be read only once is kept
+// beside the image, where there must be room for it anyway.
 func (b *builder) openTars(paths []string) (Source, error) {
-	return nil, fmt.Errorf("tar %v spool %s: %w", paths, filepath.Dir(b.o.Out), errors.ErrUnsupported)
+	inputs := make([]TarInput, len(paths))
+	for i, path := range paths {
+		inputs[i] = TarInput{Name: path}
+		if path == "-" {
+			inputs[i] = TarInput{Name: "standard input", Reader: b.stdin()}
+		}
+	}
+	spool := filepath.Dir(b.o.Out)
+	if b.target.block != nil {
+		spool = ""
+	}
+	return NewTarSource(inputs, TarOptions{Whiteouts: b.o.Whiteouts, Holes: b.o.Holes, SpoolDir: spool})
+}
+
+func (b *builder) stdin() io.Reader {
+	if b.o.Stdin != nil {
+		return b.o.Stdin
+	}
+	return os.Stdin
 }
 
 // emptySource has nothing but a root directory.
