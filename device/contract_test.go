@@ -242,11 +242,17 @@ func (m *model) outside(t *rapid.T) {
 		require.Equal(t, [2]int64{off, n}, [2]int64{op.Off, op.Len}, name)
 	}
 	require.ErrorIs(t, device.Zero(m.d, 0, -1), device.ErrOutOfRange)
+	for _, err := range device.Segments(m.d, off, n) {
+		require.ErrorIs(t, err, device.ErrOutOfRange)
+	}
 }
 
 // segments checks that there are zeros outside of the segments.
 func (m *model) segments(t *rapid.T) {
 	off, n := span(t)
+	for range device.Segments(m.d, off, n) {
+		break // as a caller may
+	}
 	pos := off
 	for s, err := range device.Segments(m.d, off, n) {
 		require.NoError(t, err)

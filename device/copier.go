@@ -17,10 +17,15 @@ type Copied struct {
 }
 
 // Copier copies ranges of host files to a device in the cheapest way that both
-// allow: sharing blocks, else copying in the kernel, else reading and writing.
-// A way that keeps failing is not tried any more. It may be used from many
-// goroutines at once.
+// allow: sharing blocks, else reading and writing; copying in the kernel only on
+// request. A way that keeps failing is not tried any more. It may be used from
+// many goroutines at once.
 type Copier struct {
+	// Offload lets the kernel copy what cannot be shared. That pays where both
+	// files lie on one server (NFS, SMB). On a local ext4 it took 10 to 100 %
+	// longer than reading and writing, at every length from 4 KiB to 16 MiB.
+	Offload bool
+
 	dst     Device
 	clone   attempt
 	offload attempt
@@ -31,11 +36,10 @@ const (
 	// cloneAlign is the block size of the hosts that can clone, in bytes. On a
 	// host with larger blocks, ranges that are not aligned fail and are copied.
 	cloneAlign = 4096
-	// cloneMin is the length in bytes from which cloning beats copying.
-	cloneMin = 32 << 10
-	// offloadMin is the length in bytes from which copying in the kernel beats
-	// reading and writing.
-	offloadMin = 1 << 20
+	// cloneMin is the length in bytes from which cloning beats copying: at
+	// 32 KiB xfs took 32 us against 17 us, at 256 KiB 14 us against 35 us; btrfs
+	// at 64 KiB 20 us against 46 us.
+	cloneMin = 64 << 10
 	// copyBuffer is the size of the buffers for reading and writing, in bytes.
 	copyBuffer = 256 << 10
 )
@@ -83,7 +87,7 @@ func (c *Copier) tryClone(dstOff int64, src *os.File, srcOff, n int64) (int64, e
 // tryOffload copies a range inside the kernel and returns how many bytes it did;
 // 0 if that cannot be done.
 func (c *Copier) tryOffload(dstOff int64, src *os.File, srcOff, n int64) (int64, error) {
-	if n < offloadMin || !c.offload.worthwhile() {
+	if !c.Offload || n == 0 || !c.offload.worthwhile() {
 		return 0, nil
 	}
 	copied, err := copyRange(c.dst, dstOff, src, srcOff, n)

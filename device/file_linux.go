@@ -22,8 +22,8 @@ func control(raw syscall.RawConn, fn func(fd int) error) error {
 			err = fn(int(fd))
 		}
 	}
-	if closed := raw.Control(use); closed != nil {
-		return closed
+	if raw.Control(use) != nil {
+		return os.ErrClosed // what it says has no name to compare with
 	}
 	return err
 }

@@ -44,6 +44,12 @@ type TempOptions struct {
 	Force bool  // replace a regular file that is at the final path already
 }
 
+// What the host may lack; tests let it be missing.
+var (
+	openUnnamed = createUnnamed
+	renameOnce  = renameExclusive
+)
+
 // CreateTemp starts an image file that is to be at path. Without Force it fails
 // with fs.ErrExist if anything is there, now or at Commit. With Force, what is
 // there must be a regular file that is not in use; a symlink to one is followed,
@@ -115,7 +121,7 @@ func (t *Temp) create(o TempOptions) error {
 	if err != nil {
 		return err
 	}
-	f, err := createUnnamed(filepath.Dir(t.final))
+	f, err := openUnnamed(filepath.Dir(t.final))
 	if isUnsupported(err) {
 		f, t.name, err = createNamed(t.final)
 	}
@@ -238,7 +244,7 @@ func tempName(final string) string {
 
 // renameNew renames unless there is something at the new name.
 func renameNew(from, to string) error {
-	err := renameExclusive(from, to)
+	err := renameOnce(from, to)
 	if !isUnsupported(err) {
 		return err
 	}
