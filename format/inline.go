@@ -10,10 +10,11 @@ import "fmt"
 //
 // Source: kernel doc ext4/inlinedata.
 const (
-	inlineParent  le32 = 0x0 // directories: inode number of ".."
-	inlineEntries      = 0x4
-	inlineRest         = 60 // bytes of i_block
+	inlineEntries = 0x4 // directories: where entries begin
+	inlineRest    = 60  // bytes of i_block
 )
+
+const inlineParent le32 = 0x0 // directories: inode number of ".."
 
 // InlineData returns the content of an inline file or symlink. iblock is the
 // inode's i_block, value that of system.data (nil if there is none), size the

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -19,6 +21,30 @@ func deepDir(t testing.TB, csum bool) (v *View, m *memory, l *list) {
 	m, indexed := build(t, o, testHead, l)
 	require.True(t, indexed)
 	return view(o, testHead, m, indexed), m, l
+}
+
+// The directory in testdata/kernel.dir: its root still has the rest of a
+// leaf's checksum entry, its leaves hold more than one piece of free space.
+func TestKernelDirectory(t *testing.T) {
+	data, err := os.ReadFile("testdata/kernel.dir")
+	require.NoError(t, err)
+	fs := [16]byte{0x10, 0x32, 0x54, 0x76, 0x98, 0xBA, 0xDC, 0xFE, 1, 2, 3, 4, 5, 6, 7, 8}
+	v := &View{
+		Blocks: &memory{blockSize: 1024, data: data}, BlockSize: 1024, Ino: 12, Generation: 2138965718, Indexed: true,
+		HashSeed:  [16]byte{0x01, 0x92, 0xA3, 0x74, 0xB5, 0x56, 0xC7, 0x38, 0xD9, 0x1A, 0xEB, 0xFC, 0x0D, 0xEE, 0x2F, 0x80},
+		Checksums: format.Checksums{Meta: true, Seed: format.Crc32c(^uint32(0), fs[:])},
+	}
+	want := []rawEntry{{12, 2, "."}, {2, 2, ".."}}
+	for i := 100; i <= 220; i++ {
+		name := fmt.Sprintf("name-of-a-file-%d", i)
+		want = append(want, rawEntry{13, 1, name})
+		e, found, err := v.Lookup([]byte(name))
+		require.NoError(t, err)
+		require.True(t, found)
+		require.EqualValues(t, 13, e.Ino)
+		require.Equal(t, format.FTRegular, e.Type)
+	}
+	require.Equal(t, sortedEntries(want), sortedEntries(walked(t, v)))
 }
 
 func walkAll(v *View) error {
