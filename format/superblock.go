@@ -17,9 +17,10 @@ const SuperMagic = 0xef53
 
 // Bits of s_state.
 const (
-	StateClean   = 1 // unmounted cleanly
-	StateErrors  = 2 // the kernel found errors; a check is due
-	StateOrphans = 4 // orphans are being processed
+	StateClean    = 1    // unmounted cleanly
+	StateErrors   = 2    // the kernel found errors; a check is due
+	StateOrphans  = 4    // orphans are being processed
+	StateFCReplay = 0x20 // fast commits are being replayed
 )
 
 // Values of s_errors.
@@ -28,6 +29,25 @@ const (
 	ErrorsRemountRO = 2
 	ErrorsPanic     = 3
 )
+
+// Bits of s_default_mount_opts.
+const (
+	DefaultMountDebug         = 0x1
+	DefaultMountBSDGroups     = 0x2
+	DefaultMountUserXattr     = 0x4
+	DefaultMountACL           = 0x8
+	DefaultMountUID16         = 0x10
+	DefaultMountJournalData   = 0x20
+	DefaultMountOrdered       = 0x40
+	DefaultMountWriteback     = 0x60 // both bits
+	DefaultMountNoBarrier     = 0x100
+	DefaultMountBlockValidity = 0x200
+	DefaultMountDiscard       = 0x400
+	DefaultMountNoDelalloc    = 0x800
+)
+
+// MaxMntCountNever is the value of s_max_mnt_count that makes no check due.
+const MaxMntCountNever = 0xffff
 
 // Values of s_rev_level.
 const (
@@ -177,7 +197,7 @@ const (
 	sbChecksum             le32    = 0x3fc // s_checksum
 )
 
-// block size limits: 1024 << 0 to 1024 << 6.
+// Block size limits: 1024 << 0 to 1024 << 6.
 const (
 	minLogBlockSize = 10
 	maxLogBlockSize = 16
