@@ -64,6 +64,8 @@ type Options struct {
 	DryRun  bool // plan only
 
 	Progress func(Progress) // called now and then from one goroutine at a time
+
+	wrap func(device.Device) device.Device // between builder and target, for tests
 }
 
 // Progress is how far a build has come.
@@ -138,11 +140,10 @@ func newBuilder(o Options) (*builder, error) {
 		return nil, err
 	}
 	if err := b.target.open(&b.o); err != nil {
-		return nil, err
+		return nil, errors.Join(err, b.target.close())
 	}
 	if err := b.openSource(); err != nil {
-		b.target.close()
-		return nil, err
+		return nil, errors.Join(err, b.target.close())
 	}
 	return b, nil
 }
@@ -288,6 +289,9 @@ func (b *builder) make(ctx context.Context) error {
 	dev, err := b.target.device(&b.o)
 	if err != nil {
 		return err
+	}
+	if b.o.wrap != nil {
+		dev = b.o.wrap(dev)
 	}
 	if err := b.copy(ctx, dev); err != nil {
 		return err
