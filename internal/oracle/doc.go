@@ -16,5 +16,5 @@
 // that no test can be skipped unnoticed where the oracles are meant to be.
 //
 // Everything attached or mounted is undone when the test ends, however it
-// ends; a loop device of Loop is even freed when the process is killed.
+// ends, even by kill -9.
 package oracle

@@ -94,6 +94,11 @@ func mount(t testing.TB, kind, image string, opts []string) string {
 		args = append([]string{"-o", strings.Join(opts, ",")}, args...)
 	}
 	dir := args[len(args)-1]
+	release, err := guard(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(release)
 	Run(t, "mount", args...)
 	t.Cleanup(func() {
 		if err := unmount(dir, true); err != nil {

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -191,22 +192,28 @@ func TestLoopIsDetached(t *testing.T) {
 	require.False(t, attached(dev))
 }
 
-// A killed test process cannot clean up; its loop device must go all the same.
-func TestLoopOfKilledProcess(t *testing.T) {
-	if image := os.Getenv("ORACLE_LOOP_CHILD"); image != "" {
-		fmt.Println("loop device:", Loop(t, image))
-		exec.Command("kill", "-9", fmt.Sprint(os.Getpid())).Run()
+// A killed test process cannot clean up; its loop device and its mount must go
+// all the same.
+func TestKilledProcessLeavesNothing(t *testing.T) {
+	if image := os.Getenv("ORACLE_CHILD"); image != "" {
+		fmt.Println("left:", Loop(t, image), Mount(t, image+".mounted"))
+		self, err := os.FindProcess(os.Getpid())
+		require.NoError(t, err)
+		self.Kill()
+		select {}
 	}
 	Root(t)
-	image := ext4Image(t)
-	cmd := exec.Command(os.Args[0], "-test.run=^TestLoopOfKilledProcess$")
-	cmd.Env = append(os.Environ(), "ORACLE_LOOP_CHILD="+image)
+	image, second := ext4Image(t), ext4Image(t)
+	require.NoError(t, os.Rename(second, image+".mounted"))
+	cmd := exec.Command(os.Args[0], "-test.run=^TestKilledProcessLeavesNothing$")
+	cmd.Env = append(os.Environ(), "ORACLE_CHILD="+image, "TMPDIR="+t.TempDir())
 	out, err := cmd.Output()
 	require.Error(t, err)
-	_, dev, ok := strings.Cut(string(out), "loop device: ")
+	_, left, ok := strings.Cut(string(out), "left: ")
 	require.True(t, ok, string(out))
-	dev = strings.TrimSpace(dev)
-	require.Eventually(t, func() bool { return !backs(dev, image) }, 2e9, 5e7)
+	dev, dir, ok := strings.Cut(strings.TrimSpace(left), " ")
+	require.True(t, ok, left)
+	require.Eventually(t, func() bool { return !backs(dev, image) && !mounted(dir) }, 5*time.Second, 50*time.Millisecond)
 }
 
 // backs reports whether dev is attached to image.
