@@ -134,15 +134,21 @@ func TestManySizes(t *testing.T) {
 // nodes (large_dir) begin at 3*123*126 names.
 func TestLevels(t *testing.T) {
 	const perLeaf, root, node = 3, 123, 126
-	for _, c := range []struct{ n, levels, blocks int }{
-		{perLeaf * root, 0, 1 + root},
-		{perLeaf*root + 1, 1, 1 + 1 + root + 1},
-		{perLeaf * node, 1, 1 + 1 + node},
-		{perLeaf*node + 1, 1, 1 + 2 + node + 1},
-		{perLeaf * root * node, 1, 1 + root + root*node},
-		{perLeaf*root*node + 1, 2, 1 + 1 + root + 1 + root*node + 1},
-		{perLeaf*node*node + 1, 2, 1 + 2 + node + 1 + node*node + 1},
+	for _, c := range []struct {
+		n, levels, blocks int
+		long              bool
+	}{
+		{n: perLeaf * root, levels: 0, blocks: 1 + root},
+		{n: perLeaf*root + 1, levels: 1, blocks: 1 + 1 + root + 1},
+		{n: perLeaf * node, levels: 1, blocks: 1 + 1 + node},
+		{n: perLeaf*node + 1, levels: 1, blocks: 1 + 2 + node + 1},
+		{n: perLeaf * root * node, levels: 1, blocks: 1 + root + root*node, long: true},
+		{n: perLeaf*root*node + 1, levels: 2, blocks: 1 + 1 + root + 1 + root*node + 1},
+		{n: perLeaf*node*node + 1, levels: 2, blocks: 1 + 2 + node + 1 + node*node + 1, long: true},
 	} {
+		if c.long && !thorough() {
+			continue
+		}
 		o := testOptions(1024)
 		o.LargeDir = true
 		l := plainList(c.n, 255)

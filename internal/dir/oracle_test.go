@@ -27,9 +27,11 @@ const (
 
 var fsUUID = uuid.UUID{0x10, 0x32, 0x54, 0x76, 0x98, 0xBA, 0xDC, 0xFE, 1, 2, 3, 4, 5, 6, 7, 8}
 
+func thorough() bool { return os.Getenv("DRYDOCK_ORACLES") == "require" }
+
 // needTime skips what takes seconds unless all oracles are asked for.
 func needTime(t testing.TB, long bool) {
-	if long && os.Getenv("DRYDOCK_ORACLES") != "require" {
+	if long && !thorough() {
 		t.Skip("skipped: takes long, runs with DRYDOCK_ORACLES=require")
 	}
 }
@@ -95,17 +97,17 @@ func TestOracleBuild(t *testing.T) {
 		{blockSize: 1024, n: 300, minLen: 2, maxLen: 40, csum: true, linear: true},
 		{blockSize: 1024, n: 300, minLen: 2, maxLen: 40, version: format.HashHalfMD4, csum: true},
 		{blockSize: 1024, n: 9000, minLen: 3, maxLen: 60, version: format.HashHalfMD4, csum: true},
-		{blockSize: 1024, n: 9000, minLen: 3, maxLen: 60, version: format.HashHalfMD4Unsigned},
+		{blockSize: 1024, n: 9000, minLen: 3, maxLen: 60, version: format.HashHalfMD4Unsigned, long: true},
 		{blockSize: 1024, n: 3 * 123 * 126, minLen: 255, maxLen: 255, version: format.HashHalfMD4, csum: true, long: true},
 		{blockSize: 1024, n: 3*123*126 + 1, minLen: 255, maxLen: 255, version: format.HashTea, csum: true, large: true, long: true},
 		{blockSize: 2048, n: 4000, minLen: 3, maxLen: 255, version: format.HashTeaUnsigned, csum: true},
-		{blockSize: 4096, n: 5000, minLen: 3, maxLen: 100, version: format.HashLegacy, csum: true},
+		{blockSize: 4096, n: 5000, minLen: 3, maxLen: 100, version: format.HashLegacy, csum: true, long: true},
 		{blockSize: 4096, n: 5000, minLen: 3, maxLen: 100, version: format.HashLegacyUnsigned},
-		{blockSize: 4096, n: 60000, minLen: 8, maxLen: 24, version: format.HashHalfMD4, csum: true},
+		{blockSize: 4096, n: 60000, minLen: 8, maxLen: 24, version: format.HashHalfMD4, csum: true, long: true},
 		{blockSize: 8192, n: 5000, minLen: 3, maxLen: 255, version: format.HashHalfMD4, csum: true},
-		{blockSize: 32768, n: 9000, minLen: 3, maxLen: 255, version: format.HashTea, csum: true},
+		{blockSize: 32768, n: 9000, minLen: 3, maxLen: 255, version: format.HashTea, csum: true, long: true},
 		{blockSize: 65536, n: 20000, minLen: 3, maxLen: 255, version: format.HashHalfMD4, csum: true},
-		{blockSize: 65536, n: 20000, minLen: 3, maxLen: 255, version: format.HashLegacy},
+		{blockSize: 65536, n: 20000, minLen: 3, maxLen: 255, version: format.HashLegacy, long: true},
 	} {
 		t.Run(fmt.Sprintf("%d/%dx%d", i, c.blockSize, c.n), func(t *testing.T) {
 			needTime(t, c.long)
@@ -303,10 +305,10 @@ func TestOracleRead(t *testing.T) {
 		{blockSize: 1024, n: 10, nameLen: 20, csum: true, levels: -1},
 		{blockSize: 1024, n: 400, nameLen: 30, csum: true},
 		{blockSize: 1024, n: 12000, nameLen: 30, csum: true, levels: 1},
-		{blockSize: 1024, n: 12000, nameLen: 30, levels: 1},
+		{blockSize: 1024, n: 12000, nameLen: 30, levels: 1, long: true},
 		{blockSize: 1024, n: 45000, nameLen: 255, levels: 2, csum: true, large: true, long: true},
 		{blockSize: 2048, n: 2000, nameLen: 100, csum: true},
-		{blockSize: 4096, n: 20000, nameLen: 12, csum: true},
+		{blockSize: 4096, n: 20000, nameLen: 12, csum: true, long: true},
 	} {
 		t.Run(fmt.Sprintf("%dx%d", c.blockSize, c.n), func(t *testing.T) {
 			needTime(t, c.long)
