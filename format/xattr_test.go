@@ -245,6 +245,10 @@ func FuzzXattrBlock(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		_ = WalkXattrBlock(b, func(e XattrEntry) bool { _ = e.HashOK(false); return true })
 		attrs, err := DecodeXattrBlock(b)
+		if len(b) < XattrHeaderSize+xattrEndLen {
+			require.Error(t, err)
+			return
+		}
 		checkDecodedXattrs(t, attrs, err, len(b), encodeOneRef, DecodeXattrBlock)
 	})
 }
