@@ -43,8 +43,7 @@ type DirOptions struct {
 const rootName = "."
 
 // sparseCheck is the size in bytes from which a file is asked for holes even
-// if it has as many blocks as its size needs: those may be allocated in advance
-// without having been written.
+// if it has as many blocks as its size needs: those may lie behind its end.
 const sparseCheck = 1 << 20
 
 // fileRec is where a file was found: a directory's number and a name in it.

@@ -86,20 +86,25 @@ func (s *DirSource) Close() error {
 // Scan reads the whole tree. What cannot be read is listed in one
 // UnreadableError at the end, or left out if the options say so.
 func (s *DirSource) Scan(ctx context.Context, t *Tree) error {
-	s.tree = t
-	s.dirs.add(dirRec{node: RootNode})
-	c := &dirScan{s: s, ctx: ctx}
-	c.ready.L = &c.mu
-	if err := c.rootNode(); err != nil {
+	c, err := s.begin(ctx, t)
+	if err != nil {
 		return err
 	}
-	c.push(scanItem{})
 	var wg sync.WaitGroup
 	for range s.o.Workers {
 		wg.Go(newScanWorker(c).run)
 	}
 	wg.Wait()
 	return c.result()
+}
+
+// begin reads the root's attributes and puts it on the list.
+func (s *DirSource) begin(ctx context.Context, t *Tree) (*dirScan, error) {
+	s.tree = t
+	s.dirs.add(dirRec{node: RootNode})
+	c := &dirScan{s: s, ctx: ctx, items: []scanItem{{}}}
+	c.ready.L = &c.mu
+	return c, c.rootNode()
 }
 
 // dirScan is the state that the workers of a Scan share: directories that wait

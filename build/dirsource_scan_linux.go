@@ -278,29 +278,6 @@ func (w *scanWorker) findData(ref *dirRef, f *foundFile) error {
 	return nil
 }
 
-// dataRanges returns where a file has data; all of it if the host cannot say.
-func dataRanges(fd int, size uint64) (ranges []mkfs.Range) {
-	for off := int64(0); uint64(off) < size; {
-		data, err := unix.Seek(fd, off, unix.SEEK_DATA)
-		if err == unix.ENXIO {
-			break
-		}
-		if err != nil || data < off {
-			return addRange(ranges, uint64(off), size-uint64(off))
-		}
-		hole, err := unix.Seek(fd, data, unix.SEEK_HOLE)
-		if err != nil || hole <= data || uint64(hole) > size {
-			hole = int64(size)
-		}
-		if uint64(data) >= size {
-			break
-		}
-		ranges = addRange(ranges, uint64(data), uint64(hole-data))
-		off = hole
-	}
-	return ranges
-}
-
 // commit puts the files found in a directory into the tree, and directories
 // among them on the list.
 func (w *scanWorker) commit(dir uint32) error {

@@ -1,0 +1,578 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"drydock/format"
+	"drydock/internal/mkfs"
+	"drydock/internal/oracle"
+)
+
+func writeFile(t testing.TB, path, data string, mode fs.FileMode) {
+	t.Helper()
+	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	require.NoError(t, os.WriteFile(path, []byte(data), mode))
+	require.NoError(t, os.Chmod(path, mode))
+}
+
+// setTime sets the mtime of a file, symlinks too.
+func setTime(t testing.TB, path string, sec int64, nsec int64) {
+	t.Helper()
+	ts := []unix.Timespec{{Sec: sec, Nsec: nsec}, {Sec: sec, Nsec: nsec}}
+	require.NoError(t, unix.UtimesNanoAt(unix.AT_FDCWD, path, ts, unix.AT_SYMLINK_NOFOLLOW))
+}
+
+// writeSparse makes a file of a size with data at some places.
+func writeSparse(t testing.TB, path string, size int64, data map[int64]string) {
+	t.Helper()
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, f.Truncate(size))
+	for off, s := range data {
+		_, err := f.WriteAt([]byte(s), off)
+		require.NoError(t, err)
+	}
+	require.NoError(t, f.Sync())
+}
+
+// hardTree makes a directory with what any user can make.
+func hardTree(t testing.TB) string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "root")
+	require.NoError(t, os.Mkdir(root, 0o755))
+	at := func(name string) string { return root + "/" + name }
+
+	writeFile(t, at("plain"), "hello\n", 0o644)
+	writeFile(t, at("empty"), "", 0o600)
+	writeFile(t, at("setuid"), "x", 0o755)
+	require.NoError(t, os.Chmod(at("setuid"), 0o755|fs.ModeSetuid|fs.ModeSetgid))
+	require.NoError(t, os.MkdirAll(at("sticky/deep/er"), 0o755))
+	require.NoError(t, os.Chmod(at("sticky"), 0o777|fs.ModeSticky))
+	require.NoError(t, os.MkdirAll(at("empty dir"), 0o700))
+
+	for _, name := range []string{"new\nline", "\xff\xfe not utf-8", "-rf", "ü日本語", " ", "back\\slash", "quote\"'", strings.Repeat("n", 255), "...", "trail ."} {
+		writeFile(t, at("names/"+name), "data of "+name, 0o644)
+	}
+	for i := range 1300 {
+		writeFile(t, at(fmt.Sprintf("many/file-with-a-longer-name-%d", i)), fmt.Sprint(i), 0o644)
+	}
+	for _, n := range []int{1, 59, 60, 61, 1023, 1024, 4095} { // B101: 59 and 60
+		require.NoError(t, os.Symlink(strings.Repeat("t", n), at(fmt.Sprintf("link-%d", n))))
+	}
+	require.NoError(t, os.Symlink("/etc/passwd", at("absolute")))
+	require.NoError(t, os.Symlink("sticky", at("to-dir")))
+
+	require.NoError(t, os.Link(at("plain"), at("sticky/plain-again")))
+	require.NoError(t, os.Link(at("plain"), at("zz-third")))
+	require.NoError(t, os.Link(at("link-60"), at("link-60-again"))) // B026
+
+	require.NoError(t, syscall.Mkfifo(at("fifo"), 0o640))
+	require.NoError(t, os.Link(at("fifo"), at("fifo-again")))
+	socket(t, at("socket"))
+
+	block := strings.Repeat("d", 4096)
+	writeSparse(t, at("sparse-mid"), 1<<20, map[int64]string{512 << 10: block})
+	writeSparse(t, at("sparse-ends"), 2<<20+5, map[int64]string{0: block, 2 << 20: "tail!"})
+	writeSparse(t, at("sparse-all"), 2<<20, nil)
+	writeSparse(t, at("sparse-none"), 4096, map[int64]string{0: block})
+
+	for i, sec := range []int64{0, 1, -1, -315619200, 1<<31 - 1, 1 << 31, 1 << 32, 1<<34 - 1<<31 - 1} {
+		name := at(fmt.Sprintf("time-%d", i))
+		writeFile(t, name, "", 0o644)
+		setTime(t, name, sec, int64(i)*111_111_111)
+	}
+	setTime(t, at("absolute"), 1234567890, 987654321)
+	setTime(t, at("sticky"), 1, 999_999_999)
+	setTime(t, root, 1500000000, 5)
+	return root
+}
+
+func socket(t testing.TB, path string) {
+	t.Helper()
+	old, err := os.Getwd() // the path of a socket is limited
+	require.NoError(t, err)
+	require.NoError(t, os.Chdir(filepath.Dir(path)))
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Base(path), Net: "unix"})
+	require.NoError(t, os.Chdir(old))
+	require.NoError(t, err)
+	l.SetUnlinkOnClose(false)
+	l.Close()
+}
+
+// privileged adds to a tree what only root can make.
+func privileged(t testing.TB, root string) {
+	t.Helper()
+	at := func(name string) string { return root + "/" + name }
+	require.NoError(t, unix.Mknod(at("null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
+	require.NoError(t, unix.Mknod(at("disk"), unix.S_IFBLK|0o660, int(unix.Mkdev(259, 70000))))
+	require.NoError(t, unix.Mknod(at("whiteout"), unix.S_IFCHR, 0))
+	require.NoError(t, os.Lchown(at("names"), 65536, 4000000000))
+	require.NoError(t, os.Lchown(at("plain"), 4294967294, 70000))
+	require.NoError(t, os.Lchown(at("absolute"), 1000, 1001))
+	require.NoError(t, os.Chmod(at("empty"), 0))
+	require.NoError(t, os.Chown(root, 7, 8))
+	require.NoError(t, os.Chmod(root, 0o711))
+
+	for name, value := range map[string]string{
+		"user.comment": "a comment", "user.empty": "", "trusted.key": "\x00\x01", "security.other": "s",
+		"user." + strings.Repeat("n", 250): "long name", "user.large": strings.Repeat("v", 2000),
+	} {
+		require.NoError(t, unix.Lsetxattr(at("plain"), name, []byte(value), 0), name)
+	}
+	require.NoError(t, unix.Lsetxattr(at("absolute"), "trusted.on-a-link", []byte("x"), 0))
+	require.NoError(t, unix.Lsetxattr(at("null"), "trusted.on-a-device", []byte("x"), 0))
+	require.NoError(t, unix.Lsetxattr(root, "user.on-the-root", []byte("x"), 0))
+	capability := "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+	require.NoError(t, unix.Lsetxattr(at("setuid"), "security.capability", []byte(capability), 0)) // B049
+	oracle.Run(t, "setfacl", "-m", "u:1234:r-x,g:4000000001:rw-", at("plain"))
+	oracle.Run(t, "setfacl", "-m", "u:1234:r-x", "-d", "-m", "u:7:rwx", at("sticky"))
+}
+
+func TestDirSourceKeepsWhatAnyUserCanMake(t *testing.T) {
+	root := hardTree(t)
+	c, src := dirContent(t, root, DirOptions{})
+	sameTree(t, describeHost(t, root), describeContent(t, c, src))
+}
+
+// TestDirSourceLargeFiles is B037 and B076: sizes are not cut to 32 bits.
+func TestDirSourceLargeFiles(t *testing.T) {
+	root := t.TempDir()
+	sizes := map[string]int64{"2G": 1<<31 - 1, "3G": 3 << 30, "4G": 1 << 32, "18G": 18159239168, "129G": 129 << 30, "8T": 8 << 40}
+	for name, size := range sizes {
+		writeSparse(t, root+"/"+name, size, map[int64]string{size - 1: "e"})
+	}
+	c, src := dirContent(t, root, DirOptions{})
+	for name, size := range sizes {
+		n := c.Nodes[pathNodes(c)[name]]
+		require.EqualValues(t, size, n.Size)
+		require.True(t, n.Sparse)
+		last := c.Ranges[n.First+n.Count-1]
+		require.EqualValues(t, size, last.Off+last.Len)
+		d, err := src.Open(n.Source)
+		require.NoError(t, err)
+		b := make([]byte, 2)
+		_, err = d.ReadAt(b, size-2)
+		require.NoError(t, err)
+		require.Equal(t, "\x00e", string(b))
+		require.NoError(t, d.Close())
+	}
+}
+
+// TestDirSourceKeepsWhatRootCanMake is B016, B049, B058 (as root) and more.
+func TestDirSourceKeepsWhatRootCanMake(t *testing.T) {
+	oracle.Root(t)
+	oracle.Need(t, "setfacl")
+	root := hardTree(t)
+	privileged(t, root)
+	c, src := dirContent(t, root, DirOptions{})
+	sameTree(t, describeHost(t, root), describeContent(t, c, src))
+}
+
+// TestDirSourceXattrFallbacks reads xattrs as older kernels, and hosts without
+// /proc, make it necessary.
+func TestDirSourceXattrFallbacks(t *testing.T) {
+	oracle.Root(t)
+	oracle.Need(t, "setfacl")
+	root := hardTree(t)
+	privileged(t, root)
+	for _, x := range []xattrReader{{proc: true}, {}} {
+		src, err := NewDirSource(root, DirOptions{})
+		require.NoError(t, err)
+		defer src.Close()
+		src.xattr = x
+		c, _ := scanSource(t, src, TreeOptions{})
+		sameTree(t, describeHost(t, root), describeContent(t, c, src))
+	}
+}
+
+// TestDirSourceIsDeterministic is B070 and B071 as far as the source goes.
+func TestDirSourceIsDeterministic(t *testing.T) {
+	root := hardTree(t)
+	want, _ := dirContent(t, root, DirOptions{Workers: 1})
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for _, workers := range []int{1, 2, 8} {
+		src, err := NewDirSource(root, DirOptions{Workers: workers})
+		require.NoError(t, err)
+		defer src.Close()
+		src.o.shuffle = func(n int, swap func(i, j int)) {
+			rand.New(rand.NewPCG(seed, uint64(workers))).Shuffle(n, swap)
+		}
+		got, _ := scanSource(t, src, TreeOptions{})
+		require.Equal(t, comparable_(want), comparable_(got))
+	}
+}
+
+// comparable_ is content without what may differ: where names lie, and handles.
+func comparable_(c *mkfs.Content) any {
+	type entry struct {
+		name string
+		node uint32
+	}
+	var entries []entry
+	for _, e := range c.Entries {
+		entries = append(entries, entry{string(c.Names.Get(e.Name)), e.Node})
+	}
+	nodes := append([]mkfs.Node(nil), c.Nodes...)
+	targets := make(map[int]string)
+	for i := range nodes {
+		nodes[i].Source = 0
+		if nodes[i].Mode&format.ModeType == format.ModeSymlink {
+			targets[i] = string(c.Names.Get(mkfs.NameRef(nodes[i].First)))
+			nodes[i].First = 0
+		}
+	}
+	return []any{entries, nodes, targets, c.Ranges, c.Xattrs}
+}
+
+func TestDirSourceHoles(t *testing.T) {
+	root := t.TempDir()
+	block := strings.Repeat("d", 4096)
+	zero := strings.Repeat("\x00", 65536)
+	writeSparse(t, root+"/holes", 1<<20, map[int64]string{256 << 10: block, 512 << 10: zero})
+	writeFile(t, root+"/zeros", zero+block+zero[:100], 0o644)
+	writeFile(t, root+"/all-zero", zero[:5000], 0o644)
+	require.NoError(t, preallocate(root+"/ahead", 0, 0, 2<<20))
+	writeSparse(t, root+"/behind", 1<<20, map[int64]string{0: block})
+	require.NoError(t, preallocate(root+"/behind", unix.FALLOC_FL_KEEP_SIZE, 1<<20, 2<<20))
+	if !hasHoles(t, root+"/holes") {
+		t.Skip("skipped: the temporary directory's file system has no holes")
+	}
+	get := func(o DirOptions, tree TreeOptions, name string) (bool, []mkfs.Range) {
+		src, err := NewDirSource(root, o)
+		require.NoError(t, err)
+		defer src.Close()
+		c, _ := scanSource(t, src, tree)
+		n := c.Nodes[pathNodes(c)[name]]
+		describeContent(t, c, src)
+		if !n.Sparse {
+			return false, nil
+		}
+		return true, append([]mkfs.Range{}, c.Ranges[n.First:n.First+n.Count]...)
+	}
+	for _, x := range []struct {
+		mode   HoleMode
+		block  int
+		name   string
+		sparse bool
+		want   []mkfs.Range
+	}{
+		{"", 0, "holes", true, ranges(256<<10, 4096, 512<<10, 65536)},
+		{"", 0, "zeros", false, nil},
+		{"", 0, "ahead", false, nil}, // allocated, if not written
+		{"", 0, "behind", true, ranges(0, 4096)},
+		{HolesDig, 4096, "ahead", true, ranges()},
+		{HolesDig, 4096, "holes", true, ranges(256<<10, 4096)},
+		{HolesDig, 1024, "zeros", true, ranges(65536, 4096)},
+		{HolesDig, 65536, "zeros", true, ranges(65536, 4196)},
+		{HolesDig, 65536, "holes", true, ranges(256<<10, 65536)},
+		{HolesDig, 4096, "all-zero", true, ranges()},
+		{HolesFill, 4096, "holes", false, nil},
+		{HolesFill, 4096, "ahead", false, nil},
+	} {
+		sparse, got := get(DirOptions{Holes: x.mode}, TreeOptions{BlockSize: x.block}, x.name)
+		require.Equal(t, x.sparse, sparse, "%v", x)
+		require.Equal(t, x.want, got, "%v", x)
+	}
+}
+
+// ranges makes ranges of pairs of offset and length.
+func ranges(numbers ...uint64) []mkfs.Range {
+	list := []mkfs.Range{}
+	for i := 0; i < len(numbers); i += 2 {
+		list = append(list, mkfs.Range{Off: numbers[i], Len: numbers[i+1]})
+	}
+	return list
+}
+
+func preallocate(path string, mode uint32, off, size int64) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Fallocate(int(f.Fd()), mode, off, size)
+}
+
+func hasHoles(t testing.TB, path string) bool {
+	var st syscall.Stat_t
+	require.NoError(t, syscall.Stat(path, &st))
+	return st.Blocks*512 < st.Size
+}
+
+func TestDirSourceSkipsAndExcludes(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"rootfs.img", "a/keep.o", "a/drop.tmp", "cache/x/y", "b/cache", "b/deep/drop.tmp"} {
+		writeFile(t, root+"/"+name, "data", 0o644)
+	}
+	require.NoError(t, os.Link(root+"/a/drop.tmp", root+"/b/kept-link"))
+	image, err := os.Stat(root + "/rootfs.img")
+	require.NoError(t, err)
+	src, err := NewDirSource(root, DirOptions{Skip: []os.FileInfo{image}})
+	require.NoError(t, err)
+	defer src.Close()
+	exclude, err := NewExclude([]string{"**/*.tmp", "cache/"})
+	require.NoError(t, err)
+	c, _ := scanSource(t, src, TreeOptions{Exclude: exclude})
+	var paths []string
+	for path := range describeContent(t, c, src) {
+		paths = append(paths, path)
+	}
+	require.ElementsMatch(t, []string{".", "a", "a/keep.o", "b", "b/cache", "b/deep", "b/kept-link"}, paths)
+	require.EqualValues(t, 1, c.Nodes[pathNodes(c)["b/kept-link"]].Links)
+}
+
+// asUser runs a test again as a user without rights, if it runs as root.
+func asUser(t *testing.T, setup func(root string), test func(root string)) {
+	root := t.TempDir()
+	require.NoError(t, os.Chmod(root, 0o755))
+	for dir := filepath.Dir(root); strings.HasPrefix(dir, os.TempDir()+"/"); dir = filepath.Dir(dir) {
+		require.NoError(t, os.Chmod(dir, 0o755))
+	}
+	setup(root)
+	if os.Geteuid() != 0 {
+		test(root)
+		return
+	}
+	require.NoError(t, chownTree(root, 12345))
+	done := make(chan struct{})
+	go func() { // the thread ends with the goroutine: it stays locked
+		defer close(done)
+		lockThreadAs(t, 12345)
+		test(root)
+	}()
+	<-done
+}
+
+// TestDirSourceListsUnreadable is B058: all that cannot be read is listed.
+func TestDirSourceListsUnreadable(t *testing.T) {
+	setup := func(root string) {
+		writeFile(t, root+"/etc/gshadow", "secret", 0)
+		writeFile(t, root+"/etc/empty-0000", "", 0)
+		writeFile(t, root+"/etc/ok", "data", 0o400)
+		writeFile(t, root+"/z", "data", 0o200)
+		writeFile(t, root+"/locked/x", "data", 0o644)
+		require.NoError(t, os.Chmod(root+"/locked", 0o300))
+	}
+	asUser(t, setup, func(root string) {
+		// one worker on this thread: others would have other rights
+		src, err := NewDirSource(root, DirOptions{Workers: 1})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer src.Close()
+		tree := NewTree(TreeOptions{})
+		err = scanHere(src, tree)
+		var unreadable *UnreadableError
+		if !errors.As(err, &unreadable) || !errors.Is(err, fs.ErrPermission) {
+			t.Errorf("got %v", err)
+			return
+		}
+		want := "3 of the source's files cannot be read:\n" +
+			"  \"etc/gshadow\": data: permission denied\n  \"locked\": directory: permission denied\n  \"z\": data: permission denied"
+		if err.Error() != want {
+			t.Errorf("got %v", err)
+		}
+	})
+	asUser(t, setup, func(root string) {
+		src, err := NewDirSource(root, DirOptions{Workers: 1, SkipUnreadable: true})
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer src.Close()
+		tree := NewTree(TreeOptions{})
+		if err := scanHere(src, tree); err != nil {
+			t.Error(err)
+			return
+		}
+		c, err := tree.Finish()
+		if err != nil || len(tree.Skipped()) != 3 {
+			t.Error(err, tree.Skipped())
+			return
+		}
+		paths := pathNodes(c)
+		if n := c.Nodes[paths["etc/empty-0000"]]; len(paths) != 4 || n.Mode != format.ModeRegular {
+			t.Errorf("%v %v", paths, n)
+		}
+	})
+}
+
+func TestDirSourceNoticesChanges(t *testing.T) {
+	for name, change := range map[string]func(path string) error{
+		"longer":   func(p string) error { return os.WriteFile(p, []byte("longer data"), 0o644) },
+		"touched":  func(p string) error { return os.Chtimes(p, time.Time{}, time.Unix(5, 0)) },
+		"gone":     os.Remove,
+		"symlink":  func(p string) error { return errors.Join(os.Remove(p), os.Symlink("other", p)) },
+		"fifo":     func(p string) error { return errors.Join(os.Remove(p), syscall.Mkfifo(p, 0o644)) },
+		"replaced": func(p string) error { return errors.Join(os.Remove(p), os.WriteFile(p, []byte("data"), 0o644)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			writeFile(t, root+"/d/f", "data", 0o644)
+			writeFile(t, root+"/d/other", "data", 0o644)
+			c, src := dirContent(t, root, DirOptions{})
+			handle := c.Nodes[pathNodes(c)["d/f"]].Source
+			d, err := src.Open(handle)
+			require.NoError(t, err)
+			require.NoError(t, change(root+"/d/f"))
+			_, err = src.Open(handle)
+			require.ErrorIs(t, err, ErrChanged)
+			require.ErrorContains(t, err, `"d/f"`)
+			if name == "longer" || name == "touched" {
+				require.ErrorIs(t, d.Close(), ErrChanged)
+			} else {
+				d.Close()
+			}
+		})
+	}
+}
+
+func TestDirSourceErrors(t *testing.T) {
+	_, err := NewDirSource(t.TempDir()+"/none", DirOptions{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	file := t.TempDir() + "/file"
+	writeFile(t, file, "x", 0o644)
+	_, err = NewDirSource(file, DirOptions{})
+	require.ErrorIs(t, err, unix.ENOTDIR)
+
+	src, err := NewDirSource(filepath.Dir(file), DirOptions{})
+	require.NoError(t, err)
+	defer src.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, src.Scan(ctx, NewTree(TreeOptions{})), context.Canceled)
+	_, err = src.Open(77)
+	require.Error(t, err)
+}
+
+// TestDirSourceDeepTree has a path of more than PATH_MAX bytes and more
+// directories than are kept open.
+func TestDirSourceDeepTree(t *testing.T) {
+	root := t.TempDir()
+	dir, err := os.OpenRoot(root)
+	require.NoError(t, err)
+	name := strings.Repeat("d", 100)
+	const depth = 300
+	for range depth {
+		require.NoError(t, dir.Mkdir(name, 0o755))
+		next, err := dir.OpenRoot(name)
+		require.NoError(t, err)
+		dir.Close()
+		dir = next
+		require.NoError(t, dir.WriteFile("file", []byte("deep"), 0o644))
+	}
+	dir.Close()
+	t.Cleanup(func() { removeDeep(t, root, name) })
+	c, src := dirContent(t, root, DirOptions{Workers: 3})
+	require.Len(t, c.Nodes, 1+2*depth)
+	data := make([]byte, 4)
+	for i := len(c.Nodes) - 1; i >= 0; i-- {
+		if c.Nodes[i].Size == 0 {
+			continue
+		}
+		d, err := src.Open(c.Nodes[i].Source)
+		require.NoError(t, err)
+		_, err = d.ReadAt(data, 0)
+		require.NoError(t, err)
+		require.Equal(t, "deep", string(data))
+		require.NoError(t, d.Close())
+	}
+	require.LessOrEqual(t, len(src.cache.dirs), maxDirs)
+}
+
+// removeDeep removes a tree that os.RemoveAll may not reach into.
+func removeDeep(t testing.TB, root, name string) {
+	for {
+		var st syscall.Stat_t
+		if syscall.Lstat(root+"/"+name+"/"+name, &st) != nil {
+			return
+		}
+		require.NoError(t, os.Rename(root+"/"+name+"/"+name, root+"/next"))
+		require.NoError(t, os.RemoveAll(root+"/"+name))
+		require.NoError(t, os.Rename(root+"/next", root+"/"+name))
+	}
+}
+
+func TestDirSourceOpensInParallel(t *testing.T) {
+	root := hardTree(t)
+	c, src := dirContent(t, root, DirOptions{Workers: 4})
+	errs := make(chan error, 4)
+	for range 4 {
+		go func() {
+			for i := range c.Nodes {
+				if c.Nodes[i].Source == 0 || c.Nodes[i].Mode&format.ModeType != format.ModeRegular {
+					continue
+				}
+				d, err := src.Open(c.Nodes[i].Source)
+				if err == nil {
+					err = d.Close()
+				}
+				if err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	for range 4 {
+		require.NoError(t, <-errs)
+	}
+}
+
+func TestXattrFilterOnADirectory(t *testing.T) {
+	root := t.TempDir()
+	writeFile(t, root+"/f", "x", 0o644)
+	for _, name := range []string{"user.a", "user.b.c"} {
+		if err := unix.Setxattr(root+"/f", name, []byte("v"), 0); err != nil {
+			t.Skip("skipped: the temporary directory's file system has no xattrs")
+		}
+	}
+	for spec, want := range map[string]string{"keep": "user.a user.b.c", "none": "", "user.b*": "user.b.c", "!user.a": "user.b.c", "user.*,!*.c": "user.a"} {
+		filter, err := NewXattrFilter(spec)
+		require.NoError(t, err)
+		src, err := NewDirSource(root, DirOptions{})
+		require.NoError(t, err)
+		c, _ := scanSource(t, src, TreeOptions{Xattrs: filter})
+		var names []string
+		if x := c.Nodes[1].Xattrs; x != 0 {
+			for _, a := range c.Xattrs[x-1] {
+				names = append(names, a.FullName())
+			}
+		}
+		require.Equal(t, want, strings.Join(names, " "), spec)
+		src.Close()
+	}
+}
+
+func TestDigRanges(t *testing.T) {
+	data := make([]byte, digBuffer+10000)
+	data[digBuffer-1] = 1
+	data[digBuffer] = 1
+	data[len(data)-1] = 1
+	size := uint64(len(data))
+	got, err := digRanges(bytes.NewReader(data), ranges(0, size), size, 1024, make([]byte, digBuffer))
+	require.NoError(t, err)
+	require.Equal(t, ranges(digBuffer-1024, 2048, digBuffer+9216, 784), got)
+	got, err = digRanges(bytes.NewReader(data), ranges(5, 5, 100, 7), size, 1024, make([]byte, digBuffer))
+	require.NoError(t, err)
+	require.Empty(t, got)
+}
