@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -188,13 +189,29 @@ func TestHardTree(t *testing.T) {
 	tree := everyKind(t)
 	for _, profile := range mkfs.Profiles() {
 		t.Run(profile, func(t *testing.T) {
-			checkAgainstKernel(t, tree, Options{Profile: profile, FreeBytes: 1 << 20, FreeInodes: 8, Verify: true})
+			checkAgainstKernel(t, tree, Options{Profile: profile, FreeBytes: 32 << 20, FreeInodes: 8, Verify: true})
 		})
 	}
 	t.Run("empty", func(t *testing.T) {
 		empty := filepath.Join(t.TempDir(), "empty")
 		require.NoError(t, os.Mkdir(empty, 0o700))
 		require.NoError(t, os.Chtimes(empty, time.Time{}, time.Unix(1e9, 5)))
-		checkAgainstKernel(t, empty, Options{FreeBytes: 1 << 20, FreeInodes: 8})
+		checkAgainstKernel(t, empty, Options{FreeBytes: 32 << 20, FreeInodes: 8})
 	})
+}
+
+// TestRealTrees builds from the Go toolchain and from the directories listed
+// in DRYDOCK_TREES (separated by colons), such as a debootstrap tree.
+func TestRealTrees(t *testing.T) {
+	oracle.Long(t)
+	oracle.Need(t, "e2fsck")
+	oracle.Root(t)
+	for _, tree := range filepath.SplitList(runtime.GOROOT() + ":" + os.Getenv("DRYDOCK_TREES")) {
+		if tree == "" {
+			continue
+		}
+		t.Run(filepath.Base(tree), func(t *testing.T) {
+			checkAgainstKernel(t, tree, Options{FreeBytes: 32 << 20, FreeInodes: 8, Verify: true})
+		})
+	}
 }

@@ -1,15 +1,12 @@
 package mkfs
 
 import (
-	"flag"
 	"fmt"
 	"testing"
 
 	"drydock/internal/oracle"
 	"github.com/stretchr/testify/require"
 )
-
-var long = flag.Bool("long", false, "run what takes minutes, too")
 
 // TestHuge has e2fsck read file systems as large as ext4 gets: sparse files.
 func TestHuge(t *testing.T) {
@@ -19,7 +16,7 @@ func TestHuge(t *testing.T) {
 			for _, profile := range Profiles() {
 				f, err := Profile(profile)
 				require.NoError(t, err)
-				if bs == 1024 && bytes > 1<<40 || !*long && (bytes > 1<<40 || bs == 1024 || profile != "default") {
+				if bs == 1024 && bytes > 1<<40 || !oracle.IsLong() && (bytes > 1<<40 || bs == 1024 || profile != "default") {
 					continue
 				}
 				t.Run(fmt.Sprintf("%d/%s/%d", bytes>>40, profile, bs), func(t *testing.T) {

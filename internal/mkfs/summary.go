@@ -10,7 +10,8 @@ type Summary struct {
 	BlockSize       int            `json:"block_size"`
 	Blocks          uint64         `json:"blocks"`
 	FreeBlocks      uint64         `json:"free_blocks"`
-	ReservedBlocks  uint64         `json:"reserved_blocks"` // for root
+	AvailableBlocks uint64         `json:"available_blocks"` // free for users once Linux has mounted it
+	ReservedBlocks  uint64         `json:"reserved_blocks"`  // for root
 	Inodes          uint64         `json:"inodes"`
 	FreeInodes      uint64         `json:"free_inodes"`
 	InodeSize       int            `json:"inode_size"`
@@ -28,6 +29,13 @@ type Summary struct {
 	Backups         []format.Group `json:"backups"` // groups with a copy of the superblock
 }
 
+// Linux keeps some free blocks back for metadata of delayed writes, whoever
+// wants them: a fiftieth of the file system, 4096 blocks at most.
+const (
+	kernelShare   = 50
+	kernelReserve = 4096
+)
+
 // Summary returns the plan's figures.
 func (p *Plan) Summary() Summary {
 	g := p.Geometry()
@@ -43,6 +51,7 @@ func (p *Plan) Summary() Summary {
 		Directories:    len(p.walk.dirs), Files: len(p.walk.order) + 1 - len(p.walk.dirs),
 		Features: g.Features.Names(), Backups: p.backupGroups(),
 	}
+	s.AvailableBlocks = s.FreeBlocks - min(s.FreeBlocks, max(s.ReservedBlocks, min(s.Blocks/kernelShare, kernelReserve)))
 	for _, n := range p.needs.dirBlocks {
 		s.DirectoryBlocks += uint64(n)
 	}

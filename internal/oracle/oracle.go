@@ -208,3 +208,14 @@ func hasCapability(status string, capability int) bool {
 	}
 	return false
 }
+
+// Long skips a test that takes minutes, unless DRYDOCK_LONG is set.
+func Long(t testing.TB) {
+	t.Helper()
+	if !IsLong() {
+		t.Skip("skipped: takes minutes; set DRYDOCK_LONG=1 to run it")
+	}
+}
+
+// IsLong reports whether tests may take minutes.
+func IsLong() bool { return os.Getenv("DRYDOCK_LONG") != "" }
