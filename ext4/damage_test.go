@@ -201,11 +201,15 @@ func TestHostile(t *testing.T) {
 		"huge size":         {"twenty", func(_ *editor, n format.Inode) { n.SetSize(1<<63 - 1) }, useRead, syscall.EFBIG},
 		"huge directory":    {"dir", func(_ *editor, n format.Inode) { n.SetSize(1<<32 - 1024) }, useDir, format.ErrDamaged},
 		"directory hole":    {"dir", func(_ *editor, n format.Inode) { n.SetSize(8192) }, useDir, format.ErrDamaged},
-		"target too long":   {"slow", func(_ *editor, n format.Inode) { n.SetSize(1024) }, useLink, format.ErrDamaged},
-		"target empty":      {"fast", func(_ *editor, n format.Inode) { n.SetSize(0) }, useLink, format.ErrDamaged},
-		"target with zero":  {"fast", func(_ *editor, n format.Inode) { n.SetSize(20) }, useLink, format.ErrDamaged},
-		"block past end":    {"hello.txt", func(_ *editor, n format.Inode) { putLE32(n.IBlock(), 0, 512) }, useRead, format.ErrDamaged},
-		"block 0xffffffff":  {"hello.txt", func(_ *editor, n format.Inode) { putLE32(n.IBlock(), 0, math.MaxUint32) }, useRead, format.ErrDamaged},
+		"directory block twice": {"dir", func(_ *editor, n format.Inode) {
+			copy(n.IBlock()[4:8], n.IBlock()[:4])
+			n.SetSize(2048)
+		}, useDir, format.ErrDamaged},
+		"target too long":  {"slow", func(_ *editor, n format.Inode) { n.SetSize(1024) }, useLink, format.ErrDamaged},
+		"target empty":     {"fast", func(_ *editor, n format.Inode) { n.SetSize(0) }, useLink, format.ErrDamaged},
+		"target with zero": {"fast", func(_ *editor, n format.Inode) { n.SetSize(20) }, useLink, format.ErrDamaged},
+		"block past end":   {"hello.txt", func(_ *editor, n format.Inode) { putLE32(n.IBlock(), 0, 512) }, useRead, format.ErrDamaged},
+		"block 0xffffffff": {"hello.txt", func(_ *editor, n format.Inode) { putLE32(n.IBlock(), 0, math.MaxUint32) }, useRead, format.ErrDamaged},
 		"indirect in itself": {"twenty", func(e *editor, n format.Inode) {
 			block := e.block(format.BlockPointer(n.IBlock(), 12))
 			for i := 0; i < len(block); i += 4 {

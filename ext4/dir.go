@@ -114,18 +114,24 @@ func (in *inode) lookup(name string) (format.Ino, error) {
 	if err != nil {
 		return 0, err
 	}
-	find := v.Lookup
-	if in.raw.Flags()&(format.InodeCasefold|format.InodeEncrypt) != 0 {
-		find = v.LookupLinear // their index is by hashes of other forms of the names
-	}
-	e, found, err := find([]byte(name))
+	e, found, err := in.lookupIndexed(v, []byte(name))
 	if v.Indexed && (errors.Is(err, format.ErrDamaged) || errors.Is(err, format.ErrUnsupported)) {
-		e, found, err = v.LookupLinear([]byte(name)) // as if there were no index
+		if v, err = in.dirView(); err == nil { // go on as if there were no index
+			e, found, err = v.LookupLinear([]byte(name))
+		}
 	}
 	if err == nil && !found {
 		err = syscall.ENOENT
 	}
 	return e.Ino, err
+}
+
+// lookupIndexed uses the index, unless it is one by hashes of other forms of the names.
+func (in *inode) lookupIndexed(v *dir.View, name []byte) (e dir.Entry, found bool, err error) {
+	if in.raw.Flags()&(format.InodeCasefold|format.InodeEncrypt) != 0 {
+		return v.LookupLinear(name)
+	}
+	return v.Lookup(name)
 }
 
 func (in *inode) lookupInline(name string) (ino format.Ino, err error) {
@@ -141,7 +147,7 @@ func (in *inode) lookupInline(name string) (ino format.Ino, err error) {
 	return ino, err
 }
 
-// dirView returns the directory as package dir reads it.
+// dirView returns the directory as package dir reads it, for one walk or lookup.
 func (in *inode) dirView() (*dir.View, error) {
 	f := in.fs
 	blocks := ceilDiv(in.size(), uint64(f.geo.BlockSize))
@@ -149,7 +155,7 @@ func (in *inode) dirView() (*dir.View, error) {
 		return nil, in.damaged("directory of %d bytes in a file system of %d blocks", in.size(), f.geo.BlocksCount)
 	}
 	return &dir.View{
-		Blocks:        &dirBlocks{in: in, blocks: in.blockMap(), count: format.LBlock(blocks)},
+		Blocks:        &dirBlocks{fs: f, blocks: in.blockMap(), count: format.LBlock(blocks), seen: map[format.Block]struct{}{}},
 		BlockSize:     f.geo.BlockSize,
 		Ino:           in.num,
 		Generation:    in.raw.Generation(),

@@ -55,11 +55,14 @@ func (in *inode) blockMap() *extent.File {
 	return extent.NewFile(in.fs.meta, in.fs.geo, sums, in.num, in.raw)
 }
 
-// dirBlocks gives package dir the blocks of a directory.
+// dirBlocks gives package dir the blocks of a directory, for one walk or
+// lookup. None of those reads a block twice: one that turns up again is mapped
+// twice, and without end if an image is made to.
 type dirBlocks struct {
-	in     *inode
+	fs     *FS
 	blocks *extent.File
 	count  format.LBlock
+	seen   map[format.Block]struct{}
 }
 
 func (d *dirBlocks) NumBlocks() format.LBlock { return d.count }
@@ -73,5 +76,10 @@ func (d *dirBlocks) ReadLBlock(n format.LBlock, p []byte) error {
 	if x.Start == 0 || x.Unwritten {
 		return &format.DamagedError{Structure: "directory", Offset: -1, Detail: "has a hole"}
 	}
-	return d.in.fs.meta.ReadBlock(x.Start+format.Block(n-x.LBlock), p)
+	b := x.Start + format.Block(n-x.LBlock)
+	if _, again := d.seen[b]; again {
+		return &format.DamagedError{Structure: "directory", Block: b, Offset: -1, Detail: "has this block twice"}
+	}
+	d.seen[b] = struct{}{}
+	return d.fs.meta.ReadBlock(b, p)
 }

@@ -34,13 +34,7 @@ func (fsys *FS) overhead() uint64 {
 	if n := fsys.super.OverheadBlocks(); n != 0 {
 		return uint64(n) << fsys.geo.ClusterBits
 	}
-	const bitmaps = 2
-	geo := fsys.geo
-	total := uint64(geo.FirstDataBlock)
-	for g := range geo.Groups() {
-		total += uint64(geo.BaseMeta(format.Group(g)) + geo.InodeTableBlocks() + bitmaps)
-	}
-	return total + fsys.journalBlocks()
+	return uint64(fsys.geo.Overhead()) + fsys.journalBlocks()
 }
 
 // journalBlocks is the size of the journal in this file system.
