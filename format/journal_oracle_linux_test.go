@@ -154,9 +154,7 @@ func TestKernelJournal(t *testing.T) {
 	}{
 		{"metadata_csum,64bit", nil, JournalFormat{Csum: 3, Wide: true}},
 		{"metadata_csum,^64bit", nil, JournalFormat{Csum: 3}},
-		{"^metadata_csum,64bit", nil, JournalFormat{Csum: 0, Wide: true}},
 		{"^metadata_csum,^64bit", nil, JournalFormat{}},
-		{"^metadata_csum,^64bit", []string{"journal_checksum"}, JournalFormat{Csum: 1}},
 		{"^metadata_csum,64bit", []string{"journal_checksum", "journal_async_commit", "data=writeback"}, JournalFormat{Csum: 1, Wide: true}},
 	} {
 		image := mkext4(t, "24M", "-b", "1024", "-O", c.features, "-J", "size=8")
