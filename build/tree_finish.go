@@ -64,7 +64,7 @@ type finishDir struct {
 func (f *finish) walk() error {
 	f.entries = make([]mkfs.Entry, 0, int(f.t.links.n)+int(f.count(RootNode))+spareNodes)
 	f.number(RootNode)
-	f.attributes(RootNode)
+	f.attributes(RootNode, func() string { return rootName })
 	if err := f.dir(RootNode); err != nil {
 		return err
 	}
@@ -129,13 +129,13 @@ func (f *finish) entry(e mkfs.Entry) (first bool) {
 			Hint: "rename it or leave it out with --exclude"})
 	}
 	if first = f.number(e.Node); first {
-		f.attributes(e.Node)
+		f.attributes(e.Node, func() string { return f.entryPath(e) })
 		f.check(e)
 	}
 	n := f.t.nodes.at(e.Node)
 	n.Links++
 	if n.Links == maxLinks+1 && !isDir(n) {
-		f.limits.add(&LimitError{Path: f.entryPath(e), What: "one file's names: this is number", Unit: "", Value: uint64(n.Links), Limit: maxLinks,
+		f.limits.add(&LimitError{Path: f.entryPath(e), What: "file", Unit: "names (hard links)", Value: uint64(n.Links), Limit: maxLinks,
 			Hint: "copy the file in place of some of the hard links"})
 	}
 	return first
@@ -177,11 +177,11 @@ func targetHint(limit int) string {
 }
 
 // attributes changes owner and times of a node as the options say.
-func (f *finish) attributes(node uint32) {
+func (f *finish) attributes(node uint32, path func() string) {
 	t, n := f.t, f.t.nodes.at(node)
 	n.Links = 0
 	if mtime := n.Mtime.Clamp(); mtime != n.Mtime {
-		t.warnings.add(warnTime, string(f.path))
+		t.warnings.add(warnTime, path())
 		n.Mtime = mtime
 	}
 	if t.o.Epoch != nil && t.o.Epoch.Before(n.Mtime) {

@@ -2,6 +2,7 @@ package build
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,9 +11,9 @@ import (
 
 // Warning says that something of the source is not in the image as it was.
 type Warning struct {
-	What  string // such as "time outside of 1901 to 2446: the nearest is used"
-	Path  string // the first, in bytewise order, that it happened to
-	Count int    // how many it happened to
+	What  string `json:"what"`  // such as "time outside of 1901 to 2446: the nearest is used"
+	Path  string `json:"path"`  // the first, in bytewise order, that it happened to
+	Count int    `json:"count"` // how many it happened to
 }
 
 func (w Warning) String() string {
@@ -53,6 +54,15 @@ type Unreadable struct {
 
 func (u Unreadable) String() string {
 	return fmt.Sprintf("%s: %s: %v", quotePath(u.Path), u.What, u.Err)
+}
+
+// MarshalJSON writes the error as its text.
+func (u Unreadable) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Path  string `json:"path"`
+		What  string `json:"what"`
+		Error string `json:"error"`
+	}{u.Path, u.What, fmt.Sprint(u.Err)})
 }
 
 func compareUnreadable(a, b Unreadable) int {
@@ -97,15 +107,7 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("%s: %s of %d %s, at most %d %s possible",
-		quotePath(e.Path), e.What, e.Value, e.Unit, e.Limit, areOrIs(e.Limit))
-}
-
-func areOrIs(n uint64) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
+	return fmt.Sprintf("%s: %s of %d %s, at most %d are possible", quotePath(e.Path), e.What, e.Value, e.Unit, e.Limit)
 }
 
 // maxListed is the largest number of limit errors that are listed.
