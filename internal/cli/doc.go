@@ -10,6 +10,7 @@
 //
 // The contract with whoever runs a command:
 //
+//	stdin       read until the context is done, whatever the other end does
 //	stdout      results, and nothing else; with --json one JSON document
 //	stderr      "mkimg: what happened", then "hint: what helps"; the progress bar
 //	exit code   0 done, 1 failed, 2 wrong usage (fsck has codes of its own)

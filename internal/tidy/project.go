@@ -78,7 +78,7 @@ var (
 )
 
 // hostCommands are the programs of other people that README's blocks may use.
-var hostCommands = []string{"go", "cd", "tar", "sudo", "mount", "sh", "cat", "ls", "echo", "e2fsck", "sfdisk", "git", "mkdir"}
+var hostCommands = []string{"go", "cd", "tar", "sudo", "mount", "sh", "cat", "ls", "cmp", "echo", "e2fsck", "sfdisk", "git", "mkdir"}
 
 // checkReadme looks in README.md for set-up commands that are missing, commands
 // that do not exist, and flags that no command has.
