@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -206,7 +205,8 @@ func TestRealTrees(t *testing.T) {
 	oracle.Long(t)
 	oracle.Need(t, "e2fsck")
 	oracle.Root(t)
-	for _, tree := range filepath.SplitList(runtime.GOROOT() + ":" + os.Getenv("DRYDOCK_TREES")) {
+	goRoot := strings.TrimSpace(oracle.Run(t, "go", "env", "GOROOT"))
+	for _, tree := range filepath.SplitList(goRoot + ":" + os.Getenv("DRYDOCK_TREES")) {
 		if tree == "" {
 			continue
 		}

@@ -14,24 +14,16 @@ type needs struct {
 	links     []uint32 // symlinks with a block, in walk order
 	files     []uint32 // regular files with data, in walk order
 	sets      []xattrSet
-	xblocks   []xblock // xattr blocks
-	xblockOf  []uint32 // index in xblocks plus 1 of each node; nil where there are none
-	least     uint64   // blocks of all these, extent nodes not counted
+	shared    xattr.Table // xattr blocks
+	xblockOf  []uint32    // index of a node's in shared.Blocks plus 1; nil where there are none
+	least     uint64      // blocks of all these, extent nodes not counted
 }
 
 // xattrSet is one of the content's xattr sets, split over inode and block.
 type xattrSet struct {
 	inInode, inBlock []format.Xattr
-	open             uint32 // its last xattr block, index plus 1, while that takes more inodes
+	block            xattr.Set // of inBlock
 }
-
-// xblock is an xattr block and the inodes that share it.
-type xblock struct {
-	set  uint32 // index in needs.sets
-	refs uint32
-}
-
-const maxXattrRefs = 1024 // EXT4_XATTR_REFCOUNT_MAX
 
 // measure fills in the needs. Errors name the path of what ext4 cannot hold.
 func (p *Plan) measure() error {
@@ -51,6 +43,7 @@ func (p *Plan) measure() error {
 			return fmt.Errorf("%s: %w", p.Content.Path(node), err)
 		}
 	}
+	p.needs.least += uint64(len(p.needs.shared.Blocks()))
 	return nil
 }
 
@@ -97,27 +90,26 @@ func (p *Plan) measureXattrs(node uint32) error {
 	}
 	set := &p.needs.sets[index-1]
 	if set.inInode == nil && set.inBlock == nil {
-		var err error
-		attrs := p.Content.Xattrs[index-1]
-		set.inInode, set.inBlock, err = xattr.Place(attrs, p.Options.InodeSize, p.extraIsize(), p.Options.BlockSize)
-		if err != nil {
+		if err := p.splitXattrs(set, p.Content.Xattrs[index-1]); err != nil {
 			return err
 		}
 	}
 	if len(set.inBlock) == 0 {
 		return nil
 	}
-	if set.open == 0 || p.needs.xblocks[set.open-1].refs == maxXattrRefs {
-		p.needs.xblocks = append(p.needs.xblocks, xblock{set: index - 1})
-		set.open = uint32(len(p.needs.xblocks))
-		p.needs.least++
-	}
-	p.needs.xblocks[set.open-1].refs++
 	if p.needs.xblockOf == nil {
 		p.needs.xblockOf = make([]uint32, len(p.Content.Nodes))
 	}
-	p.needs.xblockOf[node] = set.open
+	p.needs.xblockOf[node] = uint32(p.needs.shared.Use(set.block)) + 1
 	return nil
+}
+
+func (p *Plan) splitXattrs(set *xattrSet, attrs []format.Xattr) (err error) {
+	set.inInode, set.inBlock, err = xattr.Place(attrs, p.Options.InodeSize, p.extraIsize(), p.Options.BlockSize)
+	if len(set.inBlock) > 0 {
+		set.block = p.needs.shared.Intern(set.inBlock)
+	}
+	return err
 }
 
 func (p *Plan) extraIsize() int {

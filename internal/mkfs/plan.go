@@ -294,7 +294,7 @@ func (p *Plan) lay() {
 		pos++
 	}
 	p.xattrAt = pos
-	pos += uint64(len(p.needs.xblocks))
+	pos += uint64(len(p.needs.shared.Blocks()))
 	for _, file := range p.needs.files {
 		p.at[file] = pos
 		pos = p.layFile(file, pos)

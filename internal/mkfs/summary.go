@@ -47,7 +47,7 @@ func (p *Plan) Summary() Summary {
 		Groups: g.Groups(), BlocksPerGroup: g.BlocksPerGroup, InodesPerGroup: g.InodesPerGroup,
 		JournalBlocks: p.journal, GrowthBlocks: g.ReservedGDTBlocks,
 		MetadataBlocks: uint64(g.BlocksCount) - uint64(g.FirstDataBlock) - p.groups.stream.size,
-		DataBlocks:     p.used - p.xattrAt - uint64(len(p.needs.xblocks)),
+		DataBlocks:     p.used - p.xattrAt - uint64(len(p.needs.shared.Blocks())),
 		Directories:    len(p.walk.dirs), Files: len(p.walk.order) + 1 - len(p.walk.dirs),
 		Features: g.Features.Names(), Backups: p.backupGroups(),
 	}

@@ -190,13 +190,13 @@ func (w *writer) symlinks(out *blockWriter) error {
 }
 
 func (w *writer) xattrBlocks(out *blockWriter) error {
-	for i, x := range w.needs.xblocks {
+	for i, x := range w.needs.shared.Blocks() {
 		at := out.stream.block(w.xattrAt + uint64(i))
 		block, err := out.grow(at, 1)
 		if err != nil {
 			return err
 		}
-		if err := format.EncodeXattrBlock(block, w.needs.sets[x.set].inBlock, x.refs); err != nil {
+		if err := format.EncodeXattrBlock(block, w.needs.shared.Attrs(x.Set), x.Refs); err != nil {
 			return err
 		}
 		w.sums.SealXattrBlock(at, block)
