@@ -51,12 +51,13 @@ func TestKernel(t *testing.T) {
 	for _, k := range mountable {
 		t.Run(k.name, func(t *testing.T) {
 			r := newRand(t)
-			image := mke2fs(t, 24<<20, strings.Fields(k.args)...)
-			dir := oracle.Mount(t, image)
+			size := int64(24 << 20)
 			k.tree.files, k.tree.maxFile = 50, 30000
 			if *long {
-				k.tree.files = 1500
+				k.tree.files, size = 1500, 200<<20
 			}
+			image := mke2fs(t, size, strings.Fields(k.args)...)
+			dir := oracle.Mount(t, image)
 			makeTree(t, r, dir, k.tree)
 			oracle.Unmount(t, dir)
 			compareMount(t, image)
