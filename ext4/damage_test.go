@@ -71,7 +71,7 @@ func (e *editor) open(opts Options) *FS {
 }
 
 // TestChecksums flips a bit in every kind of structure: reading fails and says
-// where, or goes on if it was told to.
+// where (B013), or goes on if it was told to.
 func TestChecksums(t *testing.T) {
 	read := func(path string) func(*FS) error {
 		return func(f *FS) error { _, err := f.ReadFile(path); return err }

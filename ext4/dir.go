@@ -22,10 +22,17 @@ type DirEntry struct {
 
 var _ fs.DirEntry = (*DirEntry)(nil)
 
-func (d *DirEntry) Name() string      { return d.name }
-func (d *DirEntry) IsDir() bool       { return d.mode.IsDir() }
+// Name returns the name, of any bytes.
+func (d *DirEntry) Name() string { return d.name }
+
+// IsDir reports whether the name leads to a directory.
+func (d *DirEntry) IsDir() bool { return d.mode.IsDir() }
+
+// Type returns the type bits; without the filetype feature those of the inode.
 func (d *DirEntry) Type() fs.FileMode { return d.mode }
-func (d *DirEntry) String() string    { return fs.FormatDirEntry(d) }
+
+// String is of the form "d name/".
+func (d *DirEntry) String() string { return fs.FormatDirEntry(d) }
 
 // Ino returns the number of the inode that the name leads to.
 func (d *DirEntry) Ino() format.Ino { return d.ino }
