@@ -1,6 +1,7 @@
 package build
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,8 +14,9 @@ import (
 // A pattern stands for whole paths relative to the root of the source; a
 // leading slash changes nothing. `*` is any run of bytes without a slash, `**`
 // any run with slashes, `?` one character but a slash, `[a-z]` and `[!a-z]` one
-// of a set, a backslash makes the next character plain. `**/` also stands for
-// nothing, so that `**/*.o` takes in `a.o`. A pattern that ends in a slash is
+// of a set, a backslash makes the next character plain. `**/` as a component
+// of its own stands for any number of directories, so that `**/*.o` takes in
+// `a.o`. A pattern that ends in a slash is
 // for directories only. What lies below an excluded directory is out as well.
 type Exclude struct{ patterns []pathPattern }
 
@@ -161,14 +163,16 @@ func setLen(glob string) int {
 // len(glob)*len(s)*len(s): it goes back to the last `*` and the last `**` only.
 func globMatch(glob string, s []byte, sep byte) bool {
 	var star, deep retry
+	whole := glob
 	for len(glob) > 0 || len(s) > 0 {
 		if strings.HasPrefix(glob, "**") && sep != 0 {
+			first := len(glob) == len(whole) || whole[len(whole)-len(glob)-1] == '/'
 			glob = strings.TrimLeft(glob, "*")
-			if after, ok := strings.CutPrefix(glob, "/"); ok && deep.segment(&glob, after, s) {
-				star = retry{}
-				continue
+			after, dirs := strings.CutPrefix(glob, "/")
+			if dirs = dirs && first; dirs {
+				glob = after
 			}
-			deep, star = retry{glob: glob, s: s, set: true}, retry{}
+			deep, star = retry{glob: glob, s: s, set: true, dirs: dirs}, retry{}
 			continue
 		}
 		if len(glob) > 0 && glob[0] == '*' {
@@ -197,14 +201,7 @@ type retry struct {
 	glob string // what follows the star
 	s    []byte // what the star has not taken in yet
 	set  bool
-	dirs bool // the star takes in whole components: it stands before a slash
-}
-
-// segment notes a `**/`, which takes in any number of whole components.
-func (r *retry) segment(glob *string, after string, s []byte) bool {
-	*r = retry{glob: after, s: s, set: true, dirs: true}
-	*glob = after
-	return true
+	dirs bool // the star is a `**/` that takes in whole components
 }
 
 // again lets the star take in more. It is false if it cannot.
@@ -214,7 +211,7 @@ func (r *retry) again(glob *string, s *[]byte, sep byte) bool {
 	}
 	n := 1
 	if r.dirs {
-		n = 1 + strings.IndexByte(string(r.s), '/')
+		n = 1 + bytes.IndexByte(r.s, '/')
 		if n == 0 {
 			return false
 		}
