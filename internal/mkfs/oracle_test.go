@@ -102,7 +102,7 @@ func TestEmptyMatrix(t *testing.T) {
 	oracle.Need(t, "e2fsck")
 	for _, profile := range Profiles() {
 		for _, bs := range []int{1024, 2048, 4096, 65536} {
-			for _, bytes := range []uint64{0, 8 << 20, 200_000_000, 2 << 30, 20 << 30} {
+			for _, bytes := range []uint64{0, 8 << 20, 2 << 30} {
 				t.Run(fmt.Sprintf("%s/%d/%d", profile, bs, bytes), func(t *testing.T) {
 					f, err := Profile(profile)
 					require.NoError(t, err)
