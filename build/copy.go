@@ -80,7 +80,10 @@ func newCopier(l layout, c *mkfs.Content, src Source, dev device.Device, o copyO
 }
 
 func (m *copier) workers() int {
-	if m.Workers > 0 {
+	switch {
+	case len(m.files) == 0:
+		return 0
+	case m.Workers > 0:
 		return m.Workers
 	}
 	return runtime.GOMAXPROCS(0)

@@ -49,7 +49,13 @@ type job struct {
 }
 
 func newJob() job {
-	return job{pieces: make([]piece, 0, jobPieces), buf: make([]byte, jobBytes+1)}
+	return job{pieces: make([]piece, 0, jobPieces), buf: allocPages(jobBytes + 1)}
+}
+
+// free gives the buffer back.
+func (j *job) free() {
+	freePages(j.buf)
+	j.buf = nil
 }
 
 // data returns the place of a piece's data in the buffer.

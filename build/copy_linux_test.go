@@ -106,10 +106,10 @@ func (c *copyTree) check(t *testing.T, dev device.Device) {
 
 func TestCopyDirectory(t *testing.T) {
 	files := map[string]int{"big": 5*jobBytes + 123, "job": jobBytes, "job+1": jobBytes + 1, "share": sharePiece + 9}
-	for i := range 700 {
+	for i := range 400 {
 		files[fmt.Sprintf("dir%d/sub%d/file%d", i%30, i%7, i)] = 1 + i*i%9000
 	}
-	for i := range 200 { // so many directories that not all stay open
+	for i := range 150 { // so many directories that not all stay open
 		files[fmt.Sprintf("alone%d/file", i)] = 4096 * (1 + i%2)
 	}
 	c := scanTree(t, t.TempDir(), files)
@@ -178,6 +178,7 @@ func TestCopyWithBrokenRing(t *testing.T) {
 	defer r.close()
 	cut := newCutter(c.plan, c.content)
 	j := newJob()
+	defer j.free()
 	require.True(t, cut.next(&j))
 	todo := make([]int, len(j.pieces))
 	for i := range todo {

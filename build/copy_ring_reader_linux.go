@@ -177,7 +177,9 @@ func (r *ringReader) abandon(j *job) {
 	defer abandoned.Unlock()
 	abandoned.what = append(abandoned.what, r.ring, r.names, j.buf)
 	r.ring, r.dirs = nil, nil
-	j.buf = slices.Clone(j.buf)
+	buf := allocPages(len(j.buf))
+	copy(buf, j.buf)
+	j.buf = buf
 	runtime.UnlockOSThread()
 }
 

@@ -36,6 +36,7 @@ func newCopyWorker(ctx context.Context, m *copier) *copyWorker {
 func (w *copyWorker) close() {
 	w.small.close()
 	w.file.close()
+	w.job.free()
 }
 
 // do does one job.
