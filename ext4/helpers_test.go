@@ -3,6 +3,7 @@ package ext4
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"flag"
 	"io"
 	"math/rand/v2"
@@ -71,6 +72,15 @@ func gunzip(t testing.TB, path string) []byte {
 	b, err := io.ReadAll(z)
 	require.NoError(t, err)
 	return b
+}
+
+// gunzipSize returns the size of what is in a compressed file, which its last
+// four bytes tell.
+func gunzipSize(t testing.TB, path string) uint32 {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return binary.LittleEndian.Uint32(b[len(b)-4:])
 }
 
 // testImage opens an image in testdata.

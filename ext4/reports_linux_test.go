@@ -204,6 +204,7 @@ func TestB139Hashes(t *testing.T) {
 		for k, flags := range []string{"1", "2"} {
 			name := hash + "-" + flags
 			t.Run(name, func(t *testing.T) {
+				t.Parallel()
 				image := mke2fs(t, 8<<20, append(strings.Fields(kinds[(i+k)%2]), "-b", "1024")...)
 				oracle.Run(t, "tune2fs", "-E", "hash_alg="+hash, image)
 				oracle.Run(t, "debugfs", "-w", "-R", "ssv flags "+flags, image)
