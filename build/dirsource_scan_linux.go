@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -123,7 +124,9 @@ type listEntry struct {
 	kind uint8 // DT_*, DT_UNKNOWN where the host does not say
 }
 
-// entries reads a listing.
+// entries reads a listing. The names come in descending order: so the tree,
+// which puts a new link in front of the others, has them in ascending order and
+// little to sort, and the nodes of neighbours lie together.
 func (w *scanWorker) entries(list []byte) []listEntry {
 	var entries []listEntry
 	for len(list) > direntName {
@@ -140,6 +143,7 @@ func (w *scanWorker) entries(list []byte) []listEntry {
 		}
 		list = list[n:]
 	}
+	slices.SortFunc(entries, func(a, b listEntry) int { return strings.Compare(b.name, a.name) })
 	if w.s.o.shuffle != nil {
 		w.s.o.shuffle(len(entries), func(i, j int) { entries[i], entries[j] = entries[j], entries[i] })
 	}
