@@ -38,7 +38,8 @@ func diskBytes(t *testing.T, path string) int64 {
 	return st.Blocks * 512
 }
 
-// TestEmptySizes formats sizes that other tools fail on: B005 (a journal of
+// TestEmptySizes formats sizes that other tools fail on: B110 (200,000,000
+// bytes), B005 (a journal of
 // more than one extent), B046 (the last group's bitmap), B104 (padding, free
 // counts), B017 (the journal's length), B019, B155 and B166 (sparse output).
 func TestEmptySizes(t *testing.T) {

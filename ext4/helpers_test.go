@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
-	"flag"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -15,8 +14,6 @@ import (
 
 	"drydock/device"
 )
-
-var long = flag.Bool("long", false, "run the tests that take minutes")
 
 // newRand returns a generator and prints the seed that repeats it.
 func newRand(t testing.TB) *rand.Rand {

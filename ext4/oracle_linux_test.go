@@ -54,7 +54,7 @@ func TestKernel(t *testing.T) {
 			r := newRand(t)
 			size := int64(24 << 20)
 			k.tree.files, k.tree.maxFile = 50, 30000
-			if *long {
+			if oracle.IsLong() {
 				k.tree.files, size = 1500, 200<<20
 			}
 			image := mke2fs(t, size, strings.Fields(k.args)...)
@@ -112,7 +112,7 @@ func TestMke2fs(t *testing.T) {
 			tree := t.TempDir()
 			k.tree.files, k.tree.maxFile, k.tree.oldTimes = 40, 100_000, true
 			k.tree.linkFiles = true // mke2fs makes copies of other links
-			if *long {
+			if oracle.IsLong() {
 				k.tree.files = 600
 			}
 			makeTree(t, newRand(t), tree, k.tree)
@@ -130,8 +130,8 @@ func TestShared(t *testing.T) {
 	require.NoError(t, err)
 	for _, path := range list {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".img.gz"), func(t *testing.T) {
-			if size := gunzipSize(t, path); size > 8<<20 && !*long {
-				t.Skipf("skipped: %d MiB, needs -long", size>>20)
+			if size := gunzipSize(t, path); size > 8<<20 && !oracle.IsLong() {
+				t.Skipf("skipped: %d MiB, set DRYDOCK_LONG=1", size>>20)
 			}
 			t.Parallel()
 			b := gunzip(t, path)

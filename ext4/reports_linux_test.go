@@ -254,7 +254,7 @@ func requireNames(t testing.TB, image string, n int) {
 // TestDeepIndex looks names up in indexes of two, and with large_dir three, levels.
 func TestDeepIndex(t *testing.T) {
 	n, features := 1500, "large_dir"
-	if *long {
+	if oracle.IsLong() {
 		n = 60000
 	}
 	image := mke2fs(t, 64<<20, "-t", "ext4", "-b", "1024", "-O", features)
@@ -265,7 +265,7 @@ func TestDeepIndex(t *testing.T) {
 // TestDeepExtents reads a file of so many extents that the tree has inner nodes.
 func TestDeepExtents(t *testing.T) {
 	extents, depth := 600, 2
-	if *long {
+	if oracle.IsLong() {
 		extents, depth = 40000, 3
 	}
 	image := mke2fs(t, 64<<20, "-t", "ext4", "-b", "1024", "-O", "^has_journal")
