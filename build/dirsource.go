@@ -34,7 +34,7 @@ type DirOptions struct {
 	Workers        int           // goroutines that read; 0: one a CPU. The result does not depend on it.
 	Holes          HoleMode      //
 	SkipUnreadable bool          // go on without what cannot be read; Tree.Skipped tells what that is
-	Skip           []os.FileInfo // files that are left out wherever they are, such as the image itself
+	Skip           []os.FileInfo // regular files that are left out wherever they are, such as the image itself
 
 	shuffle func(n int, swap func(i, j int)) // changes the order of names, for tests
 }

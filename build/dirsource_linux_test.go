@@ -73,7 +73,10 @@ func hardTree(t testing.TB) string {
 		writeFile(t, at(fmt.Sprintf("many/file-with-a-longer-name-%d", i)), fmt.Sprint(i), 0o644)
 	}
 	for _, n := range []int{1, 59, 60, 61, 1023, 1024, 4095} { // B101: 59 and 60
-		require.NoError(t, os.Symlink(strings.Repeat("t", n), at(fmt.Sprintf("link-%d", n))))
+		err := os.Symlink(strings.Repeat("t", n), at(fmt.Sprintf("link-%d", n)))
+		if !errors.Is(err, unix.ENAMETOOLONG) { // of 4095 only some file systems
+			require.NoError(t, err)
+		}
 	}
 	require.NoError(t, os.Symlink("/etc/passwd", at("absolute")))
 	require.NoError(t, os.Symlink("sticky", at("to-dir")))

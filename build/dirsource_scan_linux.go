@@ -164,8 +164,9 @@ func (w *scanWorker) file(dir uint32, ref *dirRef, path string, e listEntry) {
 		}
 		return
 	}
-	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	if !known && w.excluded(path, e.name, isDir) || !isDir && w.s.skip[idOf(&st)] {
+	kind := st.Mode & unix.S_IFMT
+	isDir := kind == unix.S_IFDIR
+	if !known && w.excluded(path, e.name, isDir) || kind == unix.S_IFREG && w.s.skip[idOf(&st)] {
 		return
 	}
 	f := foundFile{node: nodeOf(&st), name: e.name}
