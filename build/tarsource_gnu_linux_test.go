@@ -119,7 +119,7 @@ func TestTarOfRandomTrees(t *testing.T) {
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 1))
 	formats := [][]string{{"--format=gnu"}, {"--format=gnu", "-S"}, {"--format=oldgnu"}, {"--format=pax", "-S"}, {"--format=pax", "-S", "--sparse-version=0.1"}, {"--format=posix"}}
-	for range 12 {
+	for range 6 {
 		root := filepath.Join(t.TempDir(), "root")
 		randomTree(t, r, root, 60)
 		archive := tarHost(t, root, formats[r.IntN(len(formats))]...)
@@ -175,7 +175,7 @@ func TestTarLayersAgainstGNUTar(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
-	for range 5 {
+	for range 3 {
 		base := filepath.Join(t.TempDir(), "base")
 		randomTree(t, r, base, 40)
 		lower := tarHost(t, base, "--format=pax")

@@ -892,7 +892,7 @@ func TestTarTruncated(t *testing.T) {
 		require.NoError(t, scan(archive[:len(archive)-tarBlock], stream), "one block of zeros and the end")
 	}
 	for name, packed := range map[string][]byte{"gzip": gzipped(t, archive), "zstd": zstded(t, archive)} {
-		for n := 1; n < len(packed); n++ {
+		for n := 1; n < len(packed); n += 3 {
 			for _, stream := range []bool{true, false} {
 				err := scan(packed[:n], stream)
 				var where *TarError
