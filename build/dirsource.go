@@ -97,7 +97,12 @@ func storable(index uint8) bool {
 // returns it. It is false for a namespace that ext4 does not have.
 func newXattr(name string, value []byte) (x format.Xattr, ok bool, err error) {
 	index, short, ok := format.SplitXattrName(name)
-	if !ok || !storable(index) {
+	switch {
+	case len(short) > format.MaxXattrName:
+		return x, false, fmt.Errorf("name of %d bytes after its namespace, at most %d are possible", len(short), format.MaxXattrName)
+	case len(value) > format.MaxXattrValueSize:
+		return x, false, fmt.Errorf("value of %d bytes, at most %d are possible", len(value), format.MaxXattrValueSize)
+	case !ok || !storable(index):
 		return x, false, nil
 	}
 	if isACL(index) {

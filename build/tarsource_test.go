@@ -932,6 +932,8 @@ func TestTarDamage(t *testing.T) {
 		"bad number":      {rawTar(rawMember{kind: tarFile, name: "f", pax: []string{"uid=abc"}}), "no number"},
 		"bad time":        {rawTar(rawMember{kind: tarFile, name: "f", pax: []string{"mtime=1.2x"}}), "no number"},
 		"bad octal":       {rawTar(rawMember{kind: tarFile, name: "f", more: func(h []byte) { copy(h[thMode:], "zzz") }}), "field mode"},
+		"long xattr name": {rawTar(rawMember{kind: tarFile, name: "f", pax: []string{"SCHILY.xattr.user." + strings.Repeat("n", 256) + "=x"}}), "name of 256 bytes after its namespace, at most 255 are possible"},
+		"large xattr":     {rawTar(rawMember{kind: tarFile, name: "f", pax: []string{"SCHILY.xattr.user.x=" + strings.Repeat("v", 65537)}}), `xattr "user.x": value of 65537 bytes, at most 65536 are possible`},
 		"bad ACL":         {rawTar(rawMember{kind: tarFile, name: "f", pax: []string{"SCHILY.xattr.system.posix_acl_access=xx"}}), "posix_acl_access"},
 		"bad ACL text":    {rawTar(rawMember{kind: tarFile, name: "f", pax: []string{"SCHILY.acl.access=user:x"}}), "damaged ACL"},
 		"bad base64":      {rawTar(rawMember{kind: tarFile, name: "f", pax: []string{"LIBARCHIVE.xattr.user.a=*"}}), "LIBARCHIVE.xattr.user.a"},
