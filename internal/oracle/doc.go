@@ -14,6 +14,8 @@
 // machine lacks skips the test with a line that names it. With
 // DRYDOCK_ORACLES=require in the environment the same lack fails the test, so
 // that no test can be skipped unnoticed where the oracles are meant to be.
+// DRYDOCK_ORACLES=skip asks none, as for the race detector, under which the
+// rest takes long enough.
 //
 // Everything attached or mounted is undone when the test ends, however it
 // ends, even by kill -9.

@@ -37,6 +37,7 @@ var packages = map[string]string{
 // comment for what happens otherwise.
 func Need(t testing.TB, tools ...string) {
 	t.Helper()
+	skipUnwanted(t)
 	for _, tool := range tools {
 		if find(tool) == "" {
 			lack(t, fmt.Sprintf("needs %s (Debian package %s)", tool, packageOf(tool)))
@@ -47,6 +48,7 @@ func Need(t testing.TB, tools ...string) {
 // Root goes on only if the test may attach loop devices and mount them.
 func Root(t testing.TB) {
 	t.Helper()
+	skipUnwanted(t)
 	if reason := canMount(); reason != "" {
 		lack(t, reason)
 	}
@@ -97,6 +99,14 @@ func Shared(t testing.TB, rel string) string {
 		if _, err := os.Stat(path); err == nil {
 			return path
 		}
+	}
+}
+
+// skipUnwanted ends the test where oracles shall not be asked.
+func skipUnwanted(t testing.TB) {
+	t.Helper()
+	if os.Getenv(requireEnv) == "skip" {
+		t.Skipf("skipped: %s=skip", requireEnv)
 	}
 }
 
