@@ -136,7 +136,7 @@ func (b *runner) measure(r row) (res result, err error) {
 }
 
 // slow is the time after which a program that is not mkimg or mke2fs is not run again.
-const slow = time.Minute
+const slow = 20 * time.Second
 
 // round runs each program once. One that fails is not run again, unless it is
 // mkimg, whose failure ends all.
@@ -155,8 +155,10 @@ func (b *runner) round(programs []program, samples [][]sample) error {
 		}
 		if err != nil {
 			p.skip = "failed: " + err.Error()
+			b.say("  %s: %s", p.name, p.skip)
 			continue
 		}
+		b.say("  %s: %s", p.name, seconds(s.wall.Seconds()))
 		samples[i] = append(samples[i], s)
 	}
 	return nil
