@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
+	"time"
 
 	"drydock/internal/mkfs"
 )
@@ -71,6 +73,8 @@ type tarLayer struct {
 	owned  bool        // f is to be closed
 	direct bool        // data is read from f
 	head   []byte      // the first bytes
+
+	checked atomic.Int64 // when check looked last, in nanoseconds
 }
 
 // tarExtent is where the data of a member lies.
@@ -169,7 +173,7 @@ func (s *TarSource) Scan(ctx context.Context, t *Tree) error {
 
 // scanLayer reads one archive.
 func (s *TarSource) scanLayer(ctx context.Context, a *tarApplier, l *tarLayer) error {
-	in, stop, err := l.open()
+	in, stop, err := l.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -206,12 +210,19 @@ func (l *tarLayer) explain(r *tarReader, err error) error {
 	return r.where(l.name, damaged(err))
 }
 
-// damaged marks an error as one of the archive.
-func damaged(err error) error { return fmt.Errorf("%w: %w", ErrTarDamaged, err) }
+// damaged marks an error as one of the archive, unless it is one of the host
+// or the scan was cancelled.
+func damaged(err error) error {
+	var host *os.PathError
+	if errors.As(err, &host) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrTarDamaged, err)
+}
 
 // open finds out what kind of archive it is.
-func (l *tarLayer) open() (in tarInput, stop func(), err error) {
-	br := bufio.NewReaderSize(l.r, inputBuffer)
+func (l *tarLayer) open(ctx context.Context) (in tarInput, stop func(), err error) {
+	br := bufio.NewReaderSize(contextReader{ctx, l.r}, inputBuffer)
 	head, err := br.Peek(peekLen)
 	if err != nil && err != io.EOF {
 		return nil, nil, &os.PathError{Op: "read", Path: l.name, Err: err}
@@ -249,7 +260,7 @@ func (s *TarSource) data(ctx context.Context, a *tarApplier, r *tarReader, m *ta
 	if !s.layers[a.layer].direct {
 		off, err := s.spool.add(ctx, r.in, m.stored)
 		if err != nil {
-			return spoolError(err)
+			return damaged(err)
 		}
 		place = spoolLayer<<placeBits | uint64(off)
 	} else if err := r.in.skip(m.stored); err != nil {
@@ -263,16 +274,6 @@ func (s *TarSource) data(ctx context.Context, a *tarApplier, r *tarReader, m *ta
 		n.Source = uint64(s.members.add(e))
 	}
 	return s.holes(a, m, n)
-}
-
-// spoolError marks an error of the archive as such; others are about the
-// temporary file or a cancelled scan.
-func spoolError(err error) error {
-	var path *os.PathError
-	if errors.As(err, &path) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return damaged(err)
 }
 
 // holes sets the data ranges of a node as the options say.
@@ -340,8 +341,17 @@ func (s *TarSource) run(e tarExtent) *tarRun {
 	return &tarRun{io.NewSectionReader(f, off, int64(e.size)), f, off, check}
 }
 
-// check fails if the archive was changed since it was opened.
+// checkEvery is the time between two looks at whether an archive was changed.
+const checkEvery = time.Millisecond
+
+// check fails if the archive was changed since it was opened. It looks now and
+// then only: a look costs as much as reading a small file.
 func (l *tarLayer) check() error {
+	now := time.Now().UnixNano()
+	if last := l.checked.Load(); now-last < int64(checkEvery) && now >= last {
+		return nil
+	}
+	l.checked.Store(now)
 	info, err := l.f.Stat()
 	if err != nil {
 		return err

@@ -247,15 +247,6 @@ func randomArchive(t testing.TB, r *rand.Rand) []byte {
 	return b.Bytes()
 }
 
-type zeroReader struct{ b byte }
-
-func (z zeroReader) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = z.b
-	}
-	return len(p), nil
-}
-
 // compareWithArchiveTar reads an archive with both readers.
 func compareWithArchiveTar(t testing.TB, archive []byte) {
 	t.Helper()

@@ -3,6 +3,7 @@ package build
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +21,7 @@ type tarInput interface {
 	skip(n int64) error
 	// pos is how many bytes were read or left out.
 	pos() int64
-	// drain reads up to the end, so that what checks the whole is checked.
+	// drain reads what follows the archive, so that what checks the whole is checked.
 	drain() error
 }
 
@@ -116,14 +117,35 @@ func (in *streamInput) skip(n int64) error {
 	return in.explain(err)
 }
 
+// maxPadding is how much is read after the end of an archive, in bytes, so
+// that who writes it into a pipe can finish.
+const maxPadding = 16 << 20
+
 // drain reads the rest. After the compressed data there may be padding, which
 // is not a compressed member of its own.
-func (in *streamInput) drain() error {
-	_, err := io.Copy(io.Discard, in.r)
-	if errors.Is(err, gzip.ErrHeader) {
+func (in *streamInput) drain() (err error) {
+	if in.stop == nil {
+		_, err = io.CopyN(io.Discard, in.r, maxPadding)
+	} else {
+		_, err = io.Copy(io.Discard, in.r)
+	}
+	if err == io.EOF || errors.Is(err, gzip.ErrHeader) {
 		return nil
 	}
 	return in.explain(err)
+}
+
+// contextReader is a reader that fails when ctx is done.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(p)
 }
 
 // explain tells an end of the compressed data from one of the archive in it.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/stretchr/testify/require"
@@ -855,7 +856,50 @@ func TestTarNoticesChanges(t *testing.T) {
 	d, err := src.Open(c.Nodes[1].Source)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, script("f a data\nf b"), 0o644))
+	time.Sleep(2 * checkEvery)
 	require.ErrorIs(t, d.Close(), ErrChanged)
+}
+
+// TestTarEndlessInput gives data without end behind the archive.
+func TestTarEndlessInput(t *testing.T) {
+	src, err := NewTarSource([]TarInput{{Name: "-", Reader: io.MultiReader(bytes.NewReader(script("f a x")), zeroReader{})}}, TarOptions{SpoolDir: t.TempDir()})
+	require.NoError(t, err)
+	defer src.Close()
+	c, _ := scanSource(t, src, TreeOptions{})
+	require.Len(t, c.Nodes, 2)
+
+	packed := io.MultiReader(bytes.NewReader(gzipped(t, script("f a x"))), endlessGzip(t))
+	src, err = NewTarSource([]TarInput{{Name: "-", Reader: packed}}, TarOptions{SpoolDir: t.TempDir()})
+	require.NoError(t, err)
+	defer src.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, src.Scan(ctx, NewTree(TreeOptions{})), context.DeadlineExceeded)
+}
+
+// zeroReader is bytes of one value without end.
+type zeroReader struct{ b byte }
+
+func (z zeroReader) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = z.b
+	}
+	return len(p), nil
+}
+
+// endlessGzip is one compressed member after another.
+func endlessGzip(t testing.TB) io.Reader {
+	member := gzipped(t, make([]byte, 10_000))
+	r, w := io.Pipe()
+	t.Cleanup(func() { r.Close() })
+	go func() {
+		for {
+			if _, err := w.Write(member); err != nil {
+				return
+			}
+		}
+	}()
+	return r
 }
 
 // TestTarTruncated is B040: an archive cut anywhere, in any form, ends in an
