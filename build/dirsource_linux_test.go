@@ -187,6 +187,46 @@ func TestDirSourceKeepsWhatRootCanMake(t *testing.T) {
 	sameTree(t, describeHost(t, root), describeContent(t, c, src))
 }
 
+// TestDirSourceOnOtherHosts reads the hard cases from other file systems: the
+// types of names, holes and xattrs come in other ways there.
+func TestDirSourceOnOtherHosts(t *testing.T) {
+	oracle.Root(t)
+	oracle.Need(t, "setfacl")
+	for _, kind := range []string{"xfs", "btrfs", "tmpfs"} {
+		t.Run(kind, func(t *testing.T) {
+			var dir string
+			if kind == "tmpfs" {
+				dir = tmpfs(t)
+			} else {
+				dir = oracle.MkfsHost(t, kind, 320<<20)
+			}
+			t.Setenv("TMPDIR", dir)
+			t.Run("tree", func(t *testing.T) { hostTree(t, dir, kind != "tmpfs") })
+		})
+	}
+}
+
+func hostTree(t *testing.T, dir string, xattrs bool) {
+	root := hardTree(t)
+	require.True(t, strings.HasPrefix(root, dir))
+	if xattrs {
+		privileged(t, root)
+	}
+	c, src := dirContent(t, root, DirOptions{})
+	sameTree(t, describeHost(t, root), describeContent(t, c, src))
+	n := c.Nodes[pathNodes(c)["sparse-mid"]]
+	require.True(t, n.Sparse)
+	require.Equal(t, ranges(512<<10, 4096), c.Ranges[n.First:n.First+n.Count])
+}
+
+// tmpfs mounts a file system in memory.
+func tmpfs(t testing.TB) string {
+	dir := t.TempDir()
+	require.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", 0, "size=64m"))
+	t.Cleanup(func() { require.NoError(t, unix.Unmount(dir, 0)) })
+	return dir
+}
+
 // TestDirSourceXattrFallbacks reads xattrs as older kernels, and hosts without
 // /proc, make it necessary.
 func TestDirSourceXattrFallbacks(t *testing.T) {

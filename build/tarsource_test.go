@@ -1107,3 +1107,33 @@ func TestTarErrorIsJoined(t *testing.T) {
 	require.True(t, errors.Is(err, ErrTarDamaged) && errors.Is(err, errTarEnd))
 	require.EqualError(t, err, `a: member "m" at byte 5: damaged or truncated archive: the archive ends here, without its end mark`)
 }
+
+func TestParseACL(t *testing.T) {
+	for text, entries := range map[string]int{
+		"user::rw-\ngroup::r--\nother::---\n": 3, "u::rwx,g::r-x,o::---": 3, "": 0, "# none\n\n": 0,
+		"user::rw- # owner\nuser:5:r--\ngroup::r--\ngroup:7:-w-\nmask::rwx\nother::r--": 6,
+		"user::rw-,user:joe:r--:5,group::r--,mask:rw-,other:---":                        5,
+	} {
+		form, n, err := parseACL(text)
+		require.NoError(t, err, text)
+		require.Equal(t, entries, n)
+		if n > 0 {
+			_, err = format.ACLToDisk(form)
+			require.NoError(t, err, text)
+		}
+	}
+	for _, text := range []string{"user", "user::rwz", "default:user::rw-", "x::rwx", "mask:5:rwx", "user:5:rw-:6:7", "user:-1:rw-", "user:4294967295:rw-", "user:joe:rw-"} {
+		_, _, err := parseACL(text)
+		require.ErrorIs(t, err, errACL, text)
+	}
+}
+
+func FuzzParseACL(f *testing.F) {
+	f.Add("user::rw-\nuser:1234:r--\ngroup::r--\nmask::r--\nother::---\n")
+	f.Add("u::7,g:joe:r:5,#")
+	f.Fuzz(func(t *testing.T, text string) {
+		if form, n, err := parseACL(text); err == nil && n < 1000 {
+			_, _ = format.ACLToDisk(form)
+		}
+	})
+}

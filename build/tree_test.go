@@ -211,6 +211,20 @@ func TestTreeFull(t *testing.T) {
 	require.EqualError(t, tree.Err(), "too many files: the source is too large")
 }
 
+// TestTreeOwnersKeepTheRest is B103: a new owner costs neither target nor data.
+func TestTreeOwnersKeepTheRest(t *testing.T) {
+	owner, err := NewOwnerMap("7:8", nil)
+	require.NoError(t, err)
+	tree := NewTree(TreeOptions{Owner: owner})
+	tree.Link(RootNode, []byte("a"), tree.AddNode(mkfs.Node{Mode: format.ModeSymlink | 0o777, First: uint32(tree.AddString([]byte("target")))}))
+	tree.Link(RootNode, []byte("b"), tree.AddNode(mkfs.Node{Mode: format.ModeBlock | 0o600, First: 8, Count: 1}))
+	tree.Link(RootNode, []byte("c"), tree.AddNode(mkfs.Node{Mode: fileMode, Size: 5, Source: 99}))
+	c := finishTree(t, tree)
+	require.Equal(t, "target", string(c.Names.Get(mkfs.NameRef(c.Nodes[1].First))))
+	require.Equal(t, mkfs.Node{Mode: format.ModeBlock | 0o600, First: 8, Count: 1, UID: 7, GID: 8, Links: 1}, c.Nodes[2])
+	require.Equal(t, mkfs.Node{Mode: fileMode, Size: 5, Source: 99, UID: 7, GID: 8, Links: 1}, c.Nodes[3])
+}
+
 // TestTreeEpochAndOwners is B031 and B080: times are clamped, owners changed.
 func TestTreeEpochAndOwners(t *testing.T) {
 	owner, err := NewOwnerMap("", []string{"0:1000:10"})
