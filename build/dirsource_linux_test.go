@@ -393,6 +393,7 @@ func TestDirSourceListsUnreadable(t *testing.T) {
 		writeFile(t, root+"/z", "data", 0o200)
 		writeFile(t, root+"/locked/x", "data", 0o644)
 		require.NoError(t, os.Chmod(root+"/locked", 0o300))
+		t.Cleanup(func() { os.Chmod(root+"/locked", 0o700) })
 	}
 	asUser(t, setup, func(root string) {
 		// one worker on this thread: others would have other rights
