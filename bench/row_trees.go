@@ -2,6 +2,7 @@ package main
 
 import (
 	"os/exec"
+	"path/filepath"
 	"strings"
 )
 
@@ -51,7 +52,11 @@ var minbaseRow = row{
 		if b.o.minbase == "" {
 			return race{skip: "needs -minbase DIR"}, nil
 		}
-		t, err := b.warmTree(b.o.minbase)
+		dir, err := filepath.Abs(b.o.minbase)
+		if err != nil {
+			return race{}, err
+		}
+		t, err := b.warmTree(dir)
 		if err != nil {
 			return race{}, err
 		}

@@ -100,7 +100,7 @@ func (m *copier) work(ctx context.Context) {
 		}
 	}
 	if err := w.file.close(); err != nil {
-		m.fail(w.file.seq, err)
+		m.fail(w.file.seq, m.named(w.file.node, err))
 	}
 }
 

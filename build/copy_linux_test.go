@@ -2,11 +2,13 @@ package build
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -162,6 +164,36 @@ func appendByte(path string) error {
 	defer f.Close()
 	_, err = f.Write([]byte{1})
 	return err
+}
+
+// A pipe that someone has open for writing lets its readers wait.
+func TestCopyOfPipeIsNoHang(t *testing.T) {
+	c := scanTree(t, t.TempDir(), map[string]int{"a": 1000, "b": 1000, "c": 1000})
+	path := filepath.Join(c.dir, "b")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, unix.Mkfifo(path, 0o644))
+	writer, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer writer.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	_, err = copyData(ctx, c.plan, c.content, c.src, device.NewMem(c.plan.Bytes()), copyOptions{})
+	require.True(t, errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrChanged), err)
+
+	r, err := newRingReader(context.Background(), c.src, c.content)
+	if err != nil {
+		t.Skipf("skipped: no io_uring here: %v", err)
+	}
+	defer r.close()
+	r.patience = 2
+	cut := newCutter(c.plan, c.content)
+	j := newJob()
+	defer j.free()
+	require.True(t, cut.next(&j))
+	failed, err := r.read(&j, []int{0, 1, 2})
+	require.ErrorIs(t, err, ErrChanged)
+	require.Equal(t, "b", c.content.Path(j.pieces[failed].node))
 }
 
 // What the ring fails to do is done without it, as is everything once it is broken.

@@ -27,7 +27,7 @@ type ring struct {
 	cqHead, cqTail *uint32
 	cqMask         uint32
 
-	patience ringPatience
+	patience ringWait
 	timeout  unix.Timespec // that patience refers to
 }
 
@@ -79,8 +79,11 @@ type ringFiles struct {
 	tags     uint64
 }
 
-// ringPatience is struct io_uring_getevents_arg.
-type ringPatience struct {
+// ringTick is how long enter waits.
+const ringTick = 200 * time.Millisecond
+
+// ringWait is struct io_uring_getevents_arg.
+type ringWait struct {
 	signals     uint64
 	signalBytes uint32
 	_           uint32
@@ -100,7 +103,7 @@ const (
 	ringOffRequests    = 0x10000000 // of the requests' memory, for mmap
 	ringFeatSingleMmap = 1 << 0     // both queues are in one mapping
 	ringGetEvents      = 1 << 0     // io_uring_enter waits for results
-	ringExtArg         = 1 << 3     // io_uring_enter has a ringPatience
+	ringExtArg         = 1 << 3     // io_uring_enter has a ringWait
 	ringRegisterFiles2 = 13
 	ringFilesSparse    = 1 << 0 // the files are put in later
 )
@@ -115,7 +118,7 @@ func newRing(requests uint32, files int) (*ring, error) {
 	if errno != 0 {
 		return nil, fmt.Errorf("io_uring_setup: %w", errno)
 	}
-	r := &ring{fd: int(fd), timeout: unix.NsecToTimespec(int64(200 * time.Millisecond))}
+	r := &ring{fd: int(fd), timeout: unix.NsecToTimespec(int64(ringTick))}
 	r.patience.timeout = uint64(uintptr(unsafe.Pointer(&r.timeout)))
 	if p.features&ringFeatSingleMmap == 0 {
 		r.close()
@@ -169,8 +172,8 @@ func (r *ring) add(q ringRequest) {
 	r.tail++
 }
 
-// enter starts what was added and waits for so many results, but not for
-// long: then it fails with ETIME.
+// enter starts what was added and waits for so many results, at most for
+// ringTick: then it fails with ETIME.
 func (r *ring) enter(wait int) error {
 	atomic.StoreUint32(r.sqTail, r.tail)
 	n, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(r.tail-r.started),

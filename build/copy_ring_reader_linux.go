@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -16,6 +17,8 @@ const (
 	ringSlots    = jobPieces     // fixed files: as many files as a job can have
 	ringRequests = 3 * ringSlots // open, read and close for each
 	nameRoom     = maxName + 1   // a name and a NUL
+
+	ringPatience = int(10 * time.Second / ringTick)
 )
 
 // ringReader is a smallReader for host directories that reads all files of a
@@ -34,8 +37,9 @@ type ringReader struct {
 	names *[jobPieces * nameRoom]byte // the kernel reads them until the requests are started
 	again []int                       // pieces that the ring did not read
 
-	ctx     context.Context
-	useless int // jobs in a row for which the ring was of no use
+	ctx      context.Context
+	useless  int // jobs in a row for which the ring was of no use
+	patience int // how often in a row the ring may say that nothing has happened
 }
 
 // newRingReader fails where io_uring is not to be had.
@@ -46,7 +50,7 @@ func newRingReader(ctx context.Context, src *DirSource, c *mkfs.Content) (*ringR
 	}
 	runtime.LockOSThread() // requests under way belong to the thread that started them
 	return &ringReader{
-		openReader: openReader{src, c}, src: src, ring: ring, ctx: ctx,
+		openReader: openReader{src, c}, src: src, ring: ring, ctx: ctx, patience: ringPatience,
 		names: new([jobPieces * nameRoom]byte), again: make([]int, 0, jobPieces),
 	}, nil
 }
@@ -144,15 +148,17 @@ const (
 // that were not read as planned are added to again. An open that failed makes
 // the read fail, since no file is in the slot.
 func (r *ringReader) wait(j *job, n int) error {
+	idle := 0
 	for left := 2 * n; left > 0; {
 		err := r.ring.enter(left)
-		if err == unix.ETIME {
+		if idle++; err == unix.ETIME && idle < r.patience {
 			err = r.ctx.Err()
 		}
 		if err != nil && err != unix.EINTR {
 			return err
 		}
 		for q, ok := r.ring.take(); ok; q, ok = r.ring.take() {
+			idle = 0
 			if q.user&ringIsOpen != 0 {
 				continue
 			}
