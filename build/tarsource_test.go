@@ -622,7 +622,7 @@ func TestTarLongNames(t *testing.T) {
 	require.True(t, isDir(&n))
 }
 
-// TestTarSymlinkTargets is B032 and B101.
+// TestTarSymlinkTargets is B025, B032 and B101.
 func TestTarSymlinkTargets(t *testing.T) {
 	archive := func(n int) []byte {
 		return rawTar(rawMember{kind: tarSymlink, name: "s", pax: []string{"linkpath=" + strings.Repeat("t", n)}})
