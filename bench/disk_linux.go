@@ -21,7 +21,7 @@ func freeBytes(dir string) (int64, error) {
 	if err := unix.Fstatfs(int(f.Fd()), &st); err != nil {
 		return 0, err
 	}
-	return int64(st.Bfree) * st.Bsize, nil
+	return int64(st.Bfree) * int64(st.Bsize), nil
 }
 
 // fileSystemOf names the type of the file system that dir is on.
@@ -30,7 +30,7 @@ func fileSystemOf(dir string) string {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return "unknown"
 	}
-	switch st.Type {
+	switch int64(uint32(st.Type)) {
 	case unix.EXT4_SUPER_MAGIC:
 		return "ext4"
 	case unix.XFS_SUPER_MAGIC:

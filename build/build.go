@@ -326,6 +326,9 @@ func (b *builder) copy(ctx context.Context, dev device.Device) error {
 	if derive {
 		b.uuid = deriveUUID(b.digest, digest)
 	}
+	if tar, ok := b.source.(*TarSource); ok {
+		return tar.Changed()
+	}
 	return nil
 }
 

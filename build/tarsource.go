@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"sync/atomic"
-	"time"
 
 	"drydock/internal/mkfs"
 )
@@ -74,7 +73,7 @@ type tarLayer struct {
 	direct bool        // data is read from f
 	head   []byte      // the first bytes
 
-	checked atomic.Int64 // when check looked last, in nanoseconds
+	closed atomic.Uint64 // members read, for check
 }
 
 // tarExtent is where the data of a member lies.
@@ -341,17 +340,33 @@ func (s *TarSource) run(e tarExtent) *tarRun {
 	return &tarRun{io.NewSectionReader(f, off, int64(e.size)), f, off, check}
 }
 
-// checkEvery is the time between two looks at whether an archive was changed.
-const checkEvery = time.Millisecond
+// checkEvery is how many members are read from one look at whether the archive
+// was changed to the next: a look costs as much as reading a small file.
+const checkEvery = 64
 
-// check fails if the archive was changed since it was opened. It looks now and
-// then only: a look costs as much as reading a small file.
+// check fails if the archive was changed since it was opened. It looks at the
+// first member and now and then; Changed looks in the end.
 func (l *tarLayer) check() error {
-	now := time.Now().UnixNano()
-	if last := l.checked.Load(); now-last < int64(checkEvery) && now >= last {
+	if l.closed.Add(1)%checkEvery != 1 {
 		return nil
 	}
-	l.checked.Store(now)
+	return l.changed()
+}
+
+// Changed fails if an archive was changed since it was opened.
+func (s *TarSource) Changed() error {
+	for _, l := range s.layers {
+		if !l.direct {
+			continue
+		}
+		if err := l.changed(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *tarLayer) changed() error {
 	info, err := l.f.Stat()
 	if err != nil {
 		return err

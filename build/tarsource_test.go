@@ -856,8 +856,8 @@ func TestTarNoticesChanges(t *testing.T) {
 	d, err := src.Open(c.Nodes[1].Source)
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, script("f a data\nf b"), 0o644))
-	time.Sleep(2 * checkEvery)
 	require.ErrorIs(t, d.Close(), ErrChanged)
+	require.ErrorIs(t, src.Changed(), ErrChanged)
 }
 
 // TestTarEndlessInput gives data without end behind the archive.

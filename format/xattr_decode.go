@@ -68,7 +68,7 @@ func checkXattrHeader(b []byte) error {
 		return a.damage(0, "%d bytes, want at least %d", len(b), XattrHeaderSize+xattrEndLen)
 	}
 	if m := xhMagic.get(b); m != XattrMagic {
-		return a.damage(int(xhMagic), "magic %#x, want %#x", m, XattrMagic)
+		return a.damage(int(xhMagic), "magic %#x, want %#x", m, uint32(XattrMagic))
 	}
 	if n := xhBlocks.get(b); n != 1 {
 		return a.damage(int(xhBlocks), "h_blocks %d, want 1", n)

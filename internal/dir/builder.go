@@ -80,6 +80,9 @@ func (b *Builder) Blocks(entries Entries, minBlocks int) (int, error) {
 	return s.blocks, err
 }
 
+// maxBlocks is the most blocks of a directory without large_dir.
+func (b *Builder) maxBlocks() int { return int(maxSize / int64(b.opts.BlockSize)) }
+
 // shape is how many blocks of which kind a directory has.
 type shape struct {
 	blocks  int
@@ -114,9 +117,9 @@ func (b *Builder) plan(entries Entries, minBlocks int) (shape, error) {
 			s, err = b.shapeIndex(len(b.leaves))
 		}
 	}
-	if err == nil && !b.opts.LargeDir && s.blocks > maxSize/b.opts.BlockSize {
+	if err == nil && !b.opts.LargeDir && s.blocks > b.maxBlocks() {
 		err = fmt.Errorf("a directory of %d entries takes %d blocks of %d bytes, the limit is %d blocks",
-			entries.Len(), s.blocks, b.opts.BlockSize, maxSize/b.opts.BlockSize)
+			entries.Len(), s.blocks, b.opts.BlockSize, b.maxBlocks())
 	}
 	if err != nil {
 		return shape{}, err
