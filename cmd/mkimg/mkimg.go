@@ -103,11 +103,11 @@ func run(ctx context.Context, env *cli.Env, o options) error {
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	if slices.Contains(o.from, "-") {
-		opts.Stdin = cli.Input(ctx, env.Stdin)
-	}
 	bar := env.Progress("scanning")
 	defer bar.Close()
+	if slices.Contains(o.from, "-") {
+		opts.Stdin = cli.Input(ctx, env.Stdin, bar)
+	}
 	if bar != nil {
 		opts.Progress = func(p build.Progress) { show(bar, p) }
 	}

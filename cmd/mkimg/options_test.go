@@ -4,6 +4,7 @@ import (
 	"os"
 	"regexp"
 	"sort"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -77,6 +78,18 @@ func TestFlags(t *testing.T) {
 		require.NoError(t, err, c.args)
 		require.Equal(t, want, got, c.args)
 	}
+}
+
+func TestEveryProfileThatHelpNamesExists(t *testing.T) {
+	command := newCommand(&cli.Env{Name: "mkimg"})
+	_, names, _ := strings.Cut(command.Flags().Lookup("profile").Usage, "features: ")
+	require.Len(t, strings.Split(names, ", "), 5)
+	for name := range strings.SplitSeq(names, ", ") {
+		_, err := parse("", "--profile", name)
+		require.NoError(t, err)
+	}
+	_, err := parse("", "--profile", "nonsense")
+	require.ErrorContains(t, err, "nonsense")
 }
 
 func TestSourceDateEpoch(t *testing.T) {

@@ -175,6 +175,16 @@ func TestProgressDraws(t *testing.T) {
 	require.Regexp(t, `\r +\r$`, screen.String())
 }
 
+func TestProgressWithoutATotalCountsBytes(t *testing.T) {
+	var screen syncBuffer
+	p := startProgress(&screen, "scanning", 0, time.Millisecond)
+	require.Eventually(t, func() bool { return screen.has("scanning") }, 5*time.Second, time.Millisecond)
+	require.False(t, screen.has(" B"), "nothing is counted yet")
+	p.Done(3<<20, 7)
+	require.Eventually(t, func() bool { return screen.has("scanning 7 files") && screen.has("3.0 MiB") }, 5*time.Second, time.Millisecond)
+	p.Close()
+}
+
 func TestProgressWaitsASecond(t *testing.T) {
 	var screen syncBuffer
 	p := startProgress(&screen, "copying", time.Hour, time.Millisecond)

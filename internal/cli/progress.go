@@ -121,7 +121,7 @@ func (p *Progress) draw() {
 	for {
 		select {
 		case <-p.stop:
-			p.Print(func() {})
+			p.Print(func() { p.meter.bar = nil })
 			return
 		case <-tick.C:
 			p.screen.Lock()
@@ -131,26 +131,34 @@ func (p *Progress) draw() {
 	}
 }
 
-// meter is the bar on the screen. A bar of known and one of unknown length are
-// different to the library, so a new one is made when the total changes.
+// meter is the bar on the screen. Bars of known length, of unknown length and
+// of nothing that can be counted are different to the library, so a new one is
+// made when that changes.
 type meter struct {
-	w           io.Writer
-	bar         *progressbar.ProgressBar
-	total, done int64 // as the bar has them
+	w     io.Writer
+	bar   *progressbar.ProgressBar
+	kind  barKind
+	shown int64 // bytes, as the bar has them
+}
+
+// barKind is what decides how a bar looks.
+type barKind struct {
+	total  int64 // bytes; 0: not known
+	counts bool  // there are bytes to show
 }
 
 // update shows where p stands.
 func (m *meter) update(p *Progress) {
-	if total := p.totalBytes.Load(); m.bar == nil || total != m.total {
+	total, done := p.totalBytes.Load(), p.bytes.Load()
+	if kind := (barKind{total, total > 0 || done > 0}); m.bar == nil || kind != m.kind {
 		m.clear()
-		m.bar, m.total, m.done = newBar(m.w, total, p.period/2), total, 0
+		m.bar, m.kind, m.shown = newBar(m.w, kind, p.period/2), kind, 0
 	}
-	done := p.bytes.Load()
-	if m.total > 0 {
-		done = min(done, m.total-1) // the library takes the last byte for the end of the work
+	if total > 0 {
+		done = min(done, total-1) // the library takes the last byte for the end of the work
 	}
-	_ = m.bar.Add64(done - m.done) // a screen that cannot be written is no reason to stop
-	m.done = done
+	_ = m.bar.Add64(done - m.shown) // a screen that cannot be written is no reason to stop
+	m.shown = done
 	m.bar.Describe(p.describe()) // seen at the next drawing: one a period is enough
 }
 
@@ -174,23 +182,24 @@ func (p *Progress) describe() string {
 	}
 }
 
-// newBar makes the library's bar; total 0 is a length that is not known. It is
-// drawn at most once every throttle.
-func newBar(w io.Writer, total int64, throttle time.Duration) *progressbar.ProgressBar {
-	if total <= 0 {
-		total = -1
-	}
-	return progressbar.NewOptions64(total,
+// newBar makes the library's bar. It is drawn at most once every throttle.
+func newBar(w io.Writer, kind barKind, throttle time.Duration) *progressbar.ProgressBar {
+	options := []progressbar.Option{
 		progressbar.OptionSetWriter(w),
-		progressbar.OptionShowBytes(true),
-		progressbar.OptionShowTotalBytes(true),
-		progressbar.OptionShowCount(),
 		progressbar.OptionUseIECUnits(true),
 		progressbar.OptionSetWidth(20),
 		progressbar.OptionSetPredictTime(true),
 		progressbar.OptionThrottle(throttle),
 		progressbar.OptionSetSpinnerChangeInterval(0), // no goroutine of its own, which would never end
-		progressbar.OptionSpinnerType(14))
+		progressbar.OptionSpinnerType(14),
+	}
+	if kind.counts {
+		options = append(options, progressbar.OptionShowBytes(true), progressbar.OptionShowTotalBytes(true), progressbar.OptionShowCount())
+	}
+	if kind.total == 0 {
+		return progressbar.NewOptions64(-1, options...)
+	}
+	return progressbar.NewOptions64(kind.total, options...)
 }
 
 // gate drops what is written before it opens.
