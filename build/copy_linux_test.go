@@ -228,6 +228,23 @@ func TestCopyWithBrokenRing(t *testing.T) {
 	}
 }
 
+func TestRingThatIsOfNoUseIsGivenUp(t *testing.T) {
+	c := scanTree(t, t.TempDir(), map[string]int{"a": 1})
+	r, err := newRingReader(context.Background(), c.src, c.content)
+	if err != nil {
+		t.Skipf("skipped: no io_uring here: %v", err)
+	}
+	defer r.close()
+	for _, again := range []int{2, 2, 2, 1, 2, 2, 2} {
+		r.again = make([]int, again)
+		r.judge(2)
+		require.NotNil(t, r.ring)
+	}
+	r.again = make([]int, 2)
+	r.judge(2)
+	require.Nil(t, r.ring)
+}
+
 func TestCopySharesBlocks(t *testing.T) {
 	for _, fs := range []string{"xfs", "btrfs"} {
 		t.Run(fs, func(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -276,7 +277,7 @@ func TestCopyProgress(t *testing.T) {
 	c := newCopyCase(1024)
 	total := int64(0)
 	for i := range 100 {
-		data := randomData(uint64(i), 1+i*i*50)
+		data := randomData(uint64(i), 1+i*i*150)
 		c.addWhole(data, i%2)
 		total += int64(len(data))
 	}
@@ -306,6 +307,29 @@ func TestCopyReturnsFirstError(t *testing.T) {
 		require.ErrorContains(t, err, "file 900:")
 		require.Zero(t, c.src.open.Load())
 	}
+}
+
+// The job that fails first need not be the first in order.
+func TestCopyReturnsFirstErrorWhateverTheTime(t *testing.T) {
+	c := newCopyCase(4096)
+	for i := range 2000 {
+		c.addWhole(randomData(uint64(i), 9000), 0)
+	}
+	later := make(chan struct{})
+	c.src.fail = func(file int, _ int64) error {
+		switch file {
+		case 10:
+			<-later
+			time.Sleep(10 * time.Millisecond)
+			return errors.New("first")
+		case 900:
+			close(later)
+			return errors.New("second")
+		}
+		return nil
+	}
+	_, err := copyData(context.Background(), &c.layout, &c.content, &c.src, device.NewMem(c.size()), copyOptions{Workers: 2})
+	require.EqualError(t, err, "first")
 }
 
 func TestCopyNoticesChange(t *testing.T) {
