@@ -8,7 +8,9 @@ import (
 // groupData fills in the descriptors and writes the bitmaps that are not
 // left uninitialised.
 func (w *writer) groupData() error {
-	out, iout := w.newBlockWriter(), w.newBlockWriter()
+	out, iout := w.blockWriter(), w.blockWriter()
+	defer w.release(out)
+	defer w.release(iout)
 	free := w.newFreeRuns()
 	freeBlocks, dirs := uint64(0), w.dirsByGroup()
 	for g := range int(w.groups.Groups()) {

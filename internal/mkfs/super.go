@@ -118,7 +118,8 @@ func (w *writer) super() error {
 // and the descriptors of group 0. Like mke2fs it leaves backups marked as not
 // cleanly unmounted.
 func (w *writer) backups() error {
-	out := w.newBlockWriter()
+	out := w.blockWriter()
+	defer w.release(out)
 	backup := append(format.Superblock(nil), w.sb...)
 	backup.SetState(0)
 	for i := range w.groups.Groups() {

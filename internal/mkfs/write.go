@@ -3,6 +3,7 @@ package mkfs
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"drydock/device"
@@ -18,7 +19,7 @@ type WriteOptions struct {
 	Dirty   bool     // the device may hold old data: what has to read as zeros is zeroed
 }
 
-const writeBuffer = 1 << 20 // bytes gathered before a write
+const writeBuffer = 256 << 10 // bytes gathered before a write
 
 // Write writes everything but the data of regular files, which must be in
 // place where Extents says: directories, symlinks, xattrs, extent nodes,
@@ -59,6 +60,9 @@ type writer struct {
 	indexed []bool // directories with an htree, in walk order
 	descs   []byte // the descriptor table
 	desc    func(int) format.GroupDesc
+
+	mu   sync.Mutex // guards what follows
+	idle []*blockWriter
 }
 
 func newWriter(p *Plan, dev device.Device, o WriteOptions) *writer {
@@ -75,9 +79,10 @@ func newWriter(p *Plan, dev device.Device, o WriteOptions) *writer {
 func (w *writer) each(ctx context.Context, n, piece int, fn func(out *blockWriter, from, to int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	var next atomic.Int64
-	for range max(1, w.opts.Workers) {
+	for range max(1, min(w.opts.Workers, (n+piece-1)/piece)) {
 		group.Go(func() error {
-			out := w.newBlockWriter()
+			out := w.blockWriter()
+			defer w.release(out)
 			for {
 				from := int(next.Add(int64(piece))) - piece
 				if from >= n {
@@ -105,6 +110,26 @@ type blockWriter struct {
 	start  format.Block // of buf
 	buf    []byte
 	exts   []format.Extent
+}
+
+// blockWriter returns one that is not in use.
+func (w *writer) blockWriter() *blockWriter {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last := len(w.idle) - 1
+	if last < 0 {
+		return w.newBlockWriter()
+	}
+	out := w.idle[last]
+	w.idle = w.idle[:last]
+	return out
+}
+
+// release takes one back that holds nothing any more.
+func (w *writer) release(out *blockWriter) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.idle = append(w.idle, out)
 }
 
 func (w *writer) newBlockWriter() *blockWriter {
@@ -171,7 +196,8 @@ func (w *writer) dirs(out *blockWriter, from, to int) error {
 // xattr blocks, the orphan file, the journal's first block and what the
 // resize inode lists.
 func (w *writer) blocks() error {
-	out := w.newBlockWriter()
+	out := w.blockWriter()
+	defer w.release(out)
 	for _, step := range []func(*blockWriter) error{w.resizeBlocks, w.journalBlock, w.orphanFile, w.symlinks, w.xattrBlocks} {
 		if err := step(out); err != nil {
 			return err
