@@ -7,10 +7,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/diskfs/go-diskfs/partition"
-
 	"drydock/device"
 	"drydock/ext4"
+	"drydock/internal/partition"
 )
 
 // target is where the image goes: a new file, an existing image that gets a
@@ -93,16 +92,18 @@ func (t *target) openBlock(o *Options) error {
 // the partition that begins there. 0 means that nothing limits it, as on an
 // image without a partition table, which may grow.
 func roomAt(disk *device.File, off int64) (int64, error) {
-	table, err := partition.Read(newDiskFile(disk), defaultSector, defaultSector)
-	if err != nil {
-		if disk.IsBlock() {
-			return disk.Size() - off, nil
-		}
+	parts, err := partition.Read(disk)
+	switch {
+	case errors.Is(err, partition.ErrNoTable) && disk.IsBlock():
+		return disk.Size() - off, nil
+	case errors.Is(err, partition.ErrNoTable):
 		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", disk.Path(), err)
 	}
-	for _, p := range table.GetPartitions() {
-		if p.GetStart() == off && p.GetSize() > 0 {
-			return p.GetSize(), nil
+	for _, p := range parts {
+		if p.Start == off {
+			return p.Size, nil
 		}
 	}
 	return 0, fmt.Errorf("%s: has a partition table, and no partition of it begins at byte %d", disk.Path(), off)
@@ -208,7 +209,11 @@ func (t *target) table(o *Options, fsBytes int64, id [16]byte) error {
 	if err != nil {
 		return err
 	}
-	return WritePartition(disk, Partition{Kind: o.Partition, Size: fsBytes, UUID: id, Name: o.Label})
+	p := Partition{Kind: o.Partition, Size: fsBytes, UUID: id, Name: o.Label}
+	if t.block != nil {
+		p.SectorSize = t.block.SectorSize()
+	}
+	return WritePartition(disk, p)
 }
 
 // commit puts the file in its place. What is on a block device is flushed in

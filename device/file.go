@@ -64,6 +64,10 @@ func (d *File) ReadOnly() bool { return d.readOnly }
 // IsBlock reports whether it is a block device.
 func (d *File) IsBlock() bool { return d.sector != 0 }
 
+// SectorSize is the logical sector size of a block device in bytes; 0 for an
+// image file, which has none.
+func (d *File) SectorSize() int { return int(d.sector) }
+
 // Close ends the use of the file and gives up its lock. It makes nothing durable.
 func (d *File) Close() error { return pathError("close", d.path, d.f.Close()) }
 

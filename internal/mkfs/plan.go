@@ -63,10 +63,21 @@ func New(c *Content, o Options) (*Plan, error) {
 	}
 	p.at = make([]uint64, len(c.Nodes))
 	p.dirAt = make([]uint64, len(p.walk.dirs))
-	if o.Blocks != 0 {
-		return p, p.fit(o.Blocks)
+	return p, p.settle()
+}
+
+// settle finds the size, or fits the plan to the one that is given.
+func (p *Plan) settle() error {
+	if p.Options.Blocks != 0 {
+		return p.fit(p.Options.Blocks)
 	}
-	return p, p.shrink()
+	if err := p.shrink(); err != nil {
+		return err
+	}
+	if o := p.Options.Inodes; o != 0 && o < p.needed() {
+		return p.tooSmall(uint64(p.groups.BlocksCount), o)
+	}
+	return nil
 }
 
 // shrink finds the smallest size that holds the content and what shall stay

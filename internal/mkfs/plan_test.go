@@ -166,4 +166,11 @@ func TestLimits(t *testing.T) {
 	c.add(Node{Mode: format.ModeRegular, Links: 65001})
 	_, err = New(c, Options{})
 	require.ErrorContains(t, err, "65001 hard links")
+	for _, blocks := range []uint64{0, 10000} {
+		_, err = New(emptyContent(), Options{Blocks: blocks, Inodes: 10})
+		var small *SizeError
+		require.ErrorAs(t, err, &small)
+		require.EqualValues(t, 11, small.NeedInodes)
+		require.EqualValues(t, 10, small.HaveInodes)
+	}
 }

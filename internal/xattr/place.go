@@ -23,6 +23,11 @@ func (e *SpaceError) Error() string {
 		e.Name, e.Size, e.Total, e.Limit)
 }
 
+// Hint says what to do about it.
+func (e *SpaceError) Hint() string {
+	return "leave the attribute out with --xattrs '!" + e.Name + "', or give larger inodes (--inode-size) or blocks (--block-size)"
+}
+
 // NameError says that an attribute cannot be stored under its name.
 type NameError struct {
 	Name   string // full name
@@ -31,6 +36,11 @@ type NameError struct {
 
 func (e *NameError) Error() string {
 	return fmt.Sprintf("extended attribute %q: %s", e.Name, e.Detail)
+}
+
+// Hint says what to do about it.
+func (e *NameError) Hint() string {
+	return "leave the attribute out with --xattrs '!" + e.Name + "'"
 }
 
 // Place splits attrs over the inode and one xattr block. All lie in the inode
