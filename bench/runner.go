@@ -91,6 +91,7 @@ func newRunner(ctx context.Context, o options) (*runner, error) {
 // build builds mkimg as it is in the source.
 func (b *runner) build() error {
 	command := exec.CommandContext(b.ctx, "go", "build", "-o", b.mkimg, "drydock/cmd/mkimg")
+	command.Env = append(os.Environ(), "CGO_ENABLED=0") // static, as README.md has it
 	command.Stderr = os.Stderr
 	return command.Run()
 }
