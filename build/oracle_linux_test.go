@@ -17,7 +17,8 @@ import (
 	"drydock/internal/oracle"
 )
 
-// everyKind makes a directory with one of everything that images tend to lose.
+// everyKind makes a directory with one of everything that images tend to lose,
+// symlinks of every length around the limits among them (B101, B109).
 // It needs root.
 func everyKind(t *testing.T) string {
 	t.Helper()

@@ -108,6 +108,30 @@ func TestShuffledTar(t *testing.T) {
 	}
 }
 
+// TestLargeXattr is B034: an attribute that no block holds is refused before
+// anything is written, with file, attribute, size and limit.
+func TestLargeXattr(t *testing.T) {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	require.NoError(t, w.WriteHeader(&tar.Header{
+		Name: "etc/file", Typeflag: tar.TypeReg, Mode: 0o644, Format: tar.FormatPAX,
+		PAXRecords: map[string]string{"SCHILY.xattr.user.large": string(make([]byte, 5000))},
+	}))
+	require.NoError(t, w.Close())
+	dir := t.TempDir()
+	o := Options{Out: filepath.Join(dir, "out.img"), From: []string{"-"}, Stdin: bytes.NewReader(buf.Bytes())}
+	_, err := Run(context.Background(), o)
+	for _, part := range []string{"etc/file", "user.large", "5000", "4036"} {
+		require.ErrorContains(t, err, part)
+	}
+	entries, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, entries)
+	o.BlockSize, o.Stdin, o.Verify = 8192, bytes.NewReader(buf.Bytes()), true
+	_, err = Run(context.Background(), o)
+	require.NoError(t, err, "a larger block holds it")
+}
+
 // TestWriteErrors makes each write of a build fail in turn. Nothing must be
 // left at the place of the image, and what was there before must stay.
 func TestWriteErrors(t *testing.T) {
