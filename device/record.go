@@ -2,6 +2,7 @@ package device
 
 import (
 	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"sync"
@@ -39,19 +40,38 @@ type Trace struct {
 	Events []Event
 }
 
-// Recorder records all changes of another device, which it passes on. It keeps
-// a copy of all data written, so it is for tests and experiments. It offers no
+// Recorder records all changes of another device, which it passes on: in
+// memory, with a copy of all data written, or in a trace file. It offers no
 // cloning or copying from host files: those come as writes.
 type Recorder struct {
-	dev Device
+	dev  Device
+	file *traceWriter // nil: in memory
 
 	mu     sync.Mutex
 	clock  int // the last place in the common order
 	events []Event
 }
 
-// NewRecorder lays a recorder over dev.
+// NewRecorder lays a recorder over dev that keeps its events for Trace.
 func NewRecorder(dev Device) *Recorder { return &Recorder{dev: dev} }
+
+// NewRecorderTo lays a recorder over dev that writes its events to w as a trace
+// file, which ReadTrace reads. CloseTrace ends it. Trace has no events then.
+func NewRecorderTo(dev Device, w io.Writer) *Recorder {
+	return &Recorder{dev: dev, file: newTraceWriter(w, dev.Size())}
+}
+
+// CloseTrace hands the rest of the trace to the writer of NewRecorderTo, which
+// stays open. The error is the first that writing the trace met; what happened
+// to the device after it is not in the trace.
+func (r *Recorder) CloseTrace() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.file == nil {
+		return nil
+	}
+	return r.file.flush()
+}
 
 // Mark puts a text between what was recorded and what will be.
 func (r *Recorder) Mark(text string) {
@@ -93,21 +113,35 @@ func (e Event) apply(dst Device) error {
 
 // record notes an event, does it and notes its end.
 func (r *Recorder) record(e Event, do func() error) error {
-	r.mu.Lock()
-	r.clock++
-	e.Submit = r.clock
-	index := len(r.events)
-	r.events = append(r.events, e)
-	r.mu.Unlock()
-
+	submit, index := r.begin(e)
 	err := do()
+	r.end(submit, index, err != nil)
+	return err
+}
 
+func (r *Recorder) begin(e Event) (submit, index int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.clock++
+	e.Submit = r.clock
+	if r.file != nil {
+		r.file.begin(e)
+		return e.Submit, 0
+	}
+	r.events = append(r.events, e)
+	return e.Submit, len(r.events) - 1
+}
+
+func (r *Recorder) end(submit, index int, failed bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.clock++
+	if r.file != nil {
+		r.file.end(submit, r.clock, failed)
+		return
+	}
 	r.events[index].Complete = r.clock
-	r.events[index].Failed = err != nil
-	return err
+	r.events[index].Failed = failed
 }
 
 // Path is the lower device's.
