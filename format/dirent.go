@@ -116,7 +116,7 @@ func WalkDirBlock(block []byte, end int, fn func(Dirent) bool) error {
 			return err
 		}
 		if off += d.RecLen; off > end {
-			return badDirent(d.Off, "length %d reaches over the end of entries at %d", d.RecLen, end)
+			return badOverEnd(d, end)
 		}
 		if !fn(d) {
 			return nil

@@ -99,6 +99,9 @@ func (r DxRoot) HashVersion() uint8 { return dxRootVersion.get(r) }
 // Levels returns the number of levels of nodes between the root and the leaves.
 func (r DxRoot) Levels() int { return int(dxRootLevels.get(r)) }
 
+// SetLevels sets the number of levels of nodes between the root and the leaves.
+func (r DxRoot) SetLevels(n int) { dxRootLevels.put(r, uint8(n)) }
+
 // InfoLen returns the length field of the root's information, in bytes.
 func (r DxRoot) InfoLen() int { return int(dxRootInfoLen.get(r)) }
 
@@ -140,6 +143,28 @@ func (e DxEntries) Set(i int, hash uint32, block LBlock) {
 		dxHash.put(e[i*dxEntrySize:], hash)
 	}
 	dxBlock.put(e[i*dxEntrySize:], uint32(block))
+}
+
+// Insert puts a new entry in front of entry i, at least 1 and at most Count,
+// which is less than Limit.
+func (e DxEntries) Insert(i int, hash uint32, block LBlock) {
+	n := e.Count()
+	copy(e[(i+1)*dxEntrySize:(n+1)*dxEntrySize], e[i*dxEntrySize:n*dxEntrySize])
+	e.Set(i, hash, block)
+	e.SetCount(n + 1)
+}
+
+// MoveTo puts the entries from i on into the empty table of a node, and returns
+// the lowest hash there, as Hash has it. They must fit.
+func (e DxEntries) MoveTo(to DxEntries, i int) (hash uint32) {
+	n, hash := e.Count(), e.Hash(i)
+	copy(to[dxEntrySize:], e[(i+1)*dxEntrySize:n*dxEntrySize])
+	to.Set(0, 0, e.Block(i))
+	to.SetCount(n - i)
+	first := max(i, 1)
+	clear(e[first*dxEntrySize : n*dxEntrySize])
+	e.SetCount(first)
+	return hash
 }
 
 // Find returns the entry below which the first name with hash lies, if any
@@ -194,10 +219,12 @@ func (e DxEntries) check(structure string, off, limit int) error {
 }
 
 // CheckOrder checks that the hashes of the table ascend: an entry is higher
-// than the one before it, bit 0 included. The error is a *DamagedError.
+// than the one before it, bit 0 included, or as high if both go on with names of
+// the hash before. The error is a *DamagedError.
 func (e DxEntries) CheckOrder() error {
 	for i := 2; i < e.Count(); i++ {
-		if e.Hash(i) <= e.Hash(i-1) {
+		goesOn := e.Hash(i)&1 == 1 && e.Hash(i) == e.Hash(i-1)
+		if e.Hash(i) <= e.Hash(i-1) && !goesOn {
 			return badDx("htree table", i*dxEntrySize, "hash %#x after %#x", e.Hash(i), e.Hash(i-1))
 		}
 	}
