@@ -41,7 +41,7 @@ func (e *editor) ino(path string) format.Ino {
 // inode returns the bytes of a file's inode.
 func (e *editor) inode(path string) format.Inode {
 	g, index := e.fs.geo.InodeLocation(e.ino(path))
-	desc, err := e.fs.groupDesc(g)
+	desc, err := e.fs.merged().groupDesc(g)
 	require.NoError(e.t, err)
 	off := int(desc.InodeTable())*e.fs.geo.BlockSize + int(index)*e.fs.geo.InodeSize
 	return format.Inode(e.b[off : off+e.fs.geo.InodeSize])

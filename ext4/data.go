@@ -144,11 +144,11 @@ func (in *inode) inlineData() ([]byte, error) {
 // Readlink returns the target of a symbolic link; links on the way to it are
 // followed.
 func (fsys *FS) Readlink(name string) (string, error) {
-	in, err := fsys.resolve(name, false)
-	if err != nil {
-		return "", pathError("readlink", name, err)
-	}
-	target, err := in.readlink()
+	var target string
+	err := fsys.lookup(name, false, func(in *inode) (err error) {
+		target, err = in.readlink()
+		return err
+	})
 	return target, pathError("readlink", name, err)
 }
 

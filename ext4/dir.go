@@ -39,21 +39,20 @@ func (d *DirEntry) Ino() format.Ino { return d.ino }
 
 // Info describes the inode that the name leads to, a symbolic link itself.
 func (d *DirEntry) Info() (fs.FileInfo, error) {
-	in, err := d.fs.liveInode(d.ino)
+	info, err := d.fs.statInode(d.name, func(r reader) (*inode, error) { return r.liveInode(d.ino) })
 	if err != nil {
 		return nil, pathError("lstat", d.name, err)
 	}
-	return in.info(d.name), nil
+	return info, nil
 }
 
 // ReadDir returns the entries of a directory, sorted by name, without dot and
 // dot-dot; each is a *DirEntry. With an error it returns what could be read.
-func (fsys *FS) ReadDir(name string) ([]fs.DirEntry, error) {
-	in, err := fsys.resolve(name, true)
-	if err != nil {
-		return nil, pathError("readdir", name, err)
-	}
-	list, err := in.readDir()
+func (fsys *FS) ReadDir(name string) (list []fs.DirEntry, err error) {
+	err = fsys.lookup(name, true, func(in *inode) (err error) {
+		list, err = in.readDir()
+		return err
+	})
 	return list, pathError("readdir", name, err)
 }
 
@@ -83,7 +82,7 @@ func (in *inode) entry(name string, d format.Dirent) *DirEntry {
 	e := &DirEntry{fs: in.fs, name: name, ino: d.Ino, mode: fs.ModeIrregular}
 	if mode, ok := dirTypes[d.Type]; ok {
 		e.mode = mode
-	} else if target, err := in.fs.inode(d.Ino); err == nil {
+	} else if target, err := in.inode(d.Ino); err == nil {
 		e.mode = FileMode(target.raw.Mode()).Type()
 	}
 	return e
@@ -162,7 +161,7 @@ func (in *inode) dirView() (*dir.View, error) {
 		return nil, in.damaged("directory of %d bytes in a file system of %d blocks", in.size(), f.geo.BlocksCount)
 	}
 	return &dir.View{
-		Blocks:        &dirBlocks{fs: f, blocks: in.blockMap(), count: format.LBlock(blocks), seen: map[format.Block]struct{}{}},
+		Blocks:        &dirBlocks{reader: in.reader, blocks: in.blockMap(), count: format.LBlock(blocks), seen: map[format.Block]struct{}{}},
 		BlockSize:     f.geo.BlockSize,
 		Ino:           in.num,
 		Generation:    in.raw.Generation(),

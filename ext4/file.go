@@ -21,7 +21,8 @@ const (
 // File is an open file or directory. ReadAt may be called by many goroutines
 // at once; Read, Seek and ReadDir share one position, which a lock guards.
 type File struct {
-	in     *inode
+	fs     *FS
+	n      *node
 	name   string
 	closed atomic.Bool
 
@@ -42,14 +43,14 @@ var (
 // Open opens a regular file or a directory; symbolic links are followed. A
 // device, fifo or socket is a *SpecialError.
 func (fsys *FS) Open(name string) (*File, error) {
-	in, err := fsys.resolve(name, true)
-	if err == nil && !in.isDir() {
-		err = in.readable()
-	}
-	if err != nil {
-		return nil, pathError("open", name, err)
-	}
-	return &File{in: in, name: name}, nil
+	f, err := fsys.openFile(name, func(r reader) (*inode, error) {
+		in, err := r.resolve(name, true)
+		if err == nil && !in.isDir() {
+			err = in.readable()
+		}
+		return in, err
+	})
+	return f, pathError("open", name, err)
 }
 
 // OpenInode opens an inode of any type by its number. Errors call it "inode 12".
@@ -58,14 +59,31 @@ func (fsys *FS) OpenInode(ino format.Ino) (*File, error) {
 	if fsys.closed.Load() {
 		return nil, pathError("open", name, fs.ErrClosed)
 	}
-	in, err := fsys.inode(ino)
-	if err == nil {
-		err = in.check()
+	f, err := fsys.openFile(name, func(r reader) (*inode, error) { return r.liveInode(ino) })
+	return f, pathError("open", name, err)
+}
+
+// openFile opens the inode that find returns.
+func (fsys *FS) openFile(name string, find func(reader) (*inode, error)) (*File, error) {
+	for {
+		var n *node
+		var busy <-chan struct{}
+		err := fsys.view(func(r reader) error {
+			in, err := find(r)
+			if err == nil {
+				n, busy = fsys.getNode(in.num)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if n != nil {
+			fsys.openNode(n)
+			return &File{fs: fsys, n: n, name: name}, nil
+		}
+		<-busy
 	}
-	if err != nil {
-		return nil, pathError("open", name, err)
-	}
-	return &File{in: in, name: name}, nil
 }
 
 // ReadFile returns the data of a file of at most 1 GiB; a larger one fails
@@ -76,25 +94,44 @@ func (fsys *FS) ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if err := f.in.readable(); err != nil {
-		return nil, pathError("read", name, err)
-	}
-	data, err := f.in.readAll(maxReadFile)
+	var data []byte
+	err = f.withInode(func(in *inode) error {
+		if err := in.readable(); err != nil {
+			return err
+		}
+		data, err = in.readAll(maxReadFile)
+		return err
+	})
 	return data, pathError("read", name, err)
+}
+
+// withInode calls fn with the inode as it is now, inside a View.
+func (f *File) withInode(fn func(in *inode) error) error {
+	return f.fs.view(func(r reader) error {
+		in, err := r.inode(f.n.ino)
+		if err != nil {
+			return err
+		}
+		return fn(in)
+	})
 }
 
 // Name returns the name that was given to Open.
 func (f *File) Name() string { return f.name }
 
 // Ino returns the inode number.
-func (f *File) Ino() format.Ino { return f.in.num }
+func (f *File) Ino() format.Ino { return f.n.ino }
 
 // Stat describes the file; Sys of the result is a *Stat.
 func (f *File) Stat() (fs.FileInfo, error) {
 	if err := f.check("stat"); err != nil {
 		return nil, err
 	}
-	return f.in.info(baseName(f.name)), nil
+	info, err := f.fs.statInode(baseName(f.name), func(r reader) (*inode, error) { return r.inode(f.n.ino) })
+	if err != nil {
+		return nil, f.error("stat", err)
+	}
+	return info, nil
 }
 
 // Close ends the use of the file.
@@ -102,6 +139,7 @@ func (f *File) Close() error {
 	if f.closed.Swap(true) {
 		return f.error("close", fs.ErrClosed)
 	}
+	f.fs.closeNode(f.n)
 	return nil
 }
 
@@ -121,26 +159,38 @@ func (f *File) Read(p []byte) (int, error) {
 // the file it returns io.EOF.
 func (f *File) ReadAt(p []byte, off int64) (int, error) { return f.readAt(p, off) }
 
-func (f *File) readAt(p []byte, off int64) (int, error) {
+func (f *File) readAt(p []byte, off int64) (n int, err error) {
 	if err := f.check("read"); err != nil {
 		return 0, err
 	}
-	if err := f.in.readable(); err != nil {
-		return 0, f.error("read", err)
+	err = f.withInode(func(in *inode) error {
+		n, err = in.readSome(p, off)
+		return err
+	})
+	if err != nil && err != io.EOF {
+		err = f.error("read", err)
+	}
+	return n, err
+}
+
+// readSome reads what there is from off on.
+func (in *inode) readSome(p []byte, off int64) (int, error) {
+	if err := in.readable(); err != nil {
+		return 0, err
 	}
 	if off < 0 {
-		return 0, f.error("read", syscall.EINVAL)
+		return 0, syscall.EINVAL
 	}
 	if len(p) == 0 {
 		return 0, nil
 	}
-	left := int64(f.in.size()) - off
+	left := int64(in.size()) - off
 	if left <= 0 {
 		return 0, io.EOF
 	}
 	n := int(min(left, int64(len(p))))
-	if err := f.in.readAt(p[:n], off); err != nil {
-		return 0, f.error("read", err)
+	if err := in.readAt(p[:n], off); err != nil {
+		return 0, err
 	}
 	if n < len(p) {
 		return n, io.EOF
@@ -148,11 +198,24 @@ func (f *File) readAt(p []byte, off int64) (int, error) {
 	return n, nil
 }
 
+// size returns the size in bytes, and whether the file is a directory.
+func (f *File) size() (size int64, isDir bool, err error) {
+	err = f.withInode(func(in *inode) error {
+		size, isDir = int64(in.size()), in.isDir()
+		return nil
+	})
+	return size, isDir, err
+}
+
 // WriteTo writes the rest of the file to w in large pieces; io.Copy uses it.
 func (f *File) WriteTo(w io.Writer) (total int64, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	left := int64(f.in.size()) - f.off
+	size, _, err := f.size()
+	if err != nil {
+		return 0, f.error("read", err)
+	}
+	left := size - f.off
 	p := make([]byte, max(min(left, copyChunk), 1))
 	for {
 		n, err := f.readAt(p, f.off)
@@ -179,16 +242,20 @@ func (f *File) Seek(offset int64, whence int) (int64, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	size, isDir, err := f.size()
+	if err != nil {
+		return 0, f.error("seek", err)
+	}
 	switch whence {
 	case io.SeekStart:
 	case io.SeekCurrent:
 		offset += f.off
 	case io.SeekEnd:
-		offset += int64(f.in.size())
+		offset += size
 	default:
 		return 0, f.error("seek", syscall.EINVAL)
 	}
-	if offset < 0 || f.in.isDir() && offset != 0 {
+	if offset < 0 || isDir && offset != 0 {
 		return 0, f.error("seek", syscall.EINVAL)
 	}
 	f.off, f.entries, f.listed = offset, nil, false
@@ -205,7 +272,10 @@ func (f *File) ReadDir(n int) ([]fs.DirEntry, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.listed {
-		f.entries, f.listErr = f.in.readDir()
+		f.listErr = f.withInode(func(in *inode) (err error) {
+			f.entries, err = in.readDir()
+			return err
+		})
 		f.listed = true
 	}
 	list := f.entries
@@ -227,7 +297,11 @@ func (f *File) Readlink() (string, error) {
 	if err := f.check("readlink"); err != nil {
 		return "", err
 	}
-	target, err := f.in.readlink()
+	var target string
+	err := f.withInode(func(in *inode) (err error) {
+		target, err = in.readlink()
+		return err
+	})
 	return target, f.error("readlink", err)
 }
 
@@ -236,13 +310,17 @@ func (f *File) Xattrs() ([]Xattr, error) {
 	if err := f.check("getxattr"); err != nil {
 		return nil, err
 	}
-	list, err := f.in.xattrs()
+	var list []Xattr
+	err := f.withInode(func(in *inode) (err error) {
+		list, err = in.xattrs()
+		return err
+	})
 	return list, f.error("getxattr", err)
 }
 
 // check fails if the file or its file system was closed.
 func (f *File) check(op string) error {
-	if f.closed.Load() || f.in.fs.closed.Load() {
+	if f.closed.Load() || f.fs.closed.Load() {
 		return f.error(op, fs.ErrClosed)
 	}
 	return nil

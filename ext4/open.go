@@ -3,32 +3,65 @@ package ext4
 import (
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"drydock/device"
 	"drydock/format"
+	"drydock/internal/alloc"
+	"drydock/journal"
 )
 
-// Options says how to open a file system. The zero value is right for most.
+// Options says how to open a file system. The zero value is right for reading.
 type Options struct {
+	// ReadWrite opens the file system for changes. A journal that holds changes
+	// is carried out first, and files that were deleted while they were open are
+	// freed. Otherwise nothing is written to the device, ever.
+	ReadWrite bool
+
 	// IgnoreJournal opens a file system whose journal holds changes that were
 	// not yet carried out, as if there were none: what is read is the state
-	// before them, with parts of them. Without it Open fails with
-	// ErrNeedsRecovery.
+	// before them, with parts of them. It cannot go with ReadWrite.
 	IgnoreJournal bool
 
 	// IgnoreChecksums reads metadata whose checksum is wrong, to save what can
-	// be saved. Everything else is checked as ever.
+	// be saved. Everything else is checked as ever. It cannot go with ReadWrite.
 	IgnoreChecksums bool
+
+	// Journal is the device of a journal outside of the file system. It is
+	// needed to read what that holds; writing is not supported.
+	Journal device.Device
+
+	Data      DataMode         // how data and metadata are ordered
+	NoSync    bool             // never wait until something is durable: a crash of the host may leave anything
+	Memory    int64            // bytes of memory for cached data and metadata; 0: 64 MiB
+	FolioSize int              // unit of the data cache in bytes, a power of two; 0: chosen by the size of files
+	Now       func() time.Time // the clock for all times that are stored; nil: time.Now
 }
+
+// DataMode says how file data is kept in step with the metadata that leads to it.
+type DataMode int
+
+const (
+	// DataOrdered writes data before the metadata that leads to it is durable,
+	// as data=ordered of Linux.
+	DataOrdered DataMode = iota
+	// DataJournal puts data into the journal too, so that an overwrite is done
+	// as a whole or not at all.
+	DataJournal
+)
 
 // FS is an open file system.
 type FS struct {
-	dev    device.Device
+	dev    device.Device // file data; a journal that was not carried out lies over it
 	opts   Options
 	super  format.Superblock
 	geo    format.Geometry
 	csum   format.Checksums
 	meta   *blocks
+	j      *journal.Journal // all metadata
+	alloc  *alloc.Allocator // nil when opened for reading
+	nodes  nodeTable
+	tables []atomic.Uint64 // where the groups' inode tables begin; 0: not known yet
 	closed atomic.Bool
 }
 
@@ -60,7 +93,21 @@ func Open(dev device.Device, opts Options) (*FS, error) {
 	if err := checkSize(geo, dev.Size()); err != nil {
 		return nil, err
 	}
-	return &FS{dev: dev, opts: opts, super: sb, geo: geo, csum: format.ChecksumsOf(sb), meta: newBlocks(dev, geo)}, nil
+	fsys := &FS{dev: dev, opts: opts, super: sb, geo: geo, csum: format.ChecksumsOf(sb), meta: newBlocks(dev, geo)}
+	fsys.nodes.byNo = map[format.Ino]*node{}
+	fsys.tables = make([]atomic.Uint64, min(geo.Groups(), maxTables))
+	return fsys, nil
+}
+
+// maxTables bounds the memory of FS.tables.
+const maxTables = 1 << 20
+
+// now is the time for what is changed now.
+func (fsys *FS) now() format.Time {
+	if fsys.opts.Now != nil {
+		return format.TimeOf(fsys.opts.Now())
+	}
+	return format.TimeOf(time.Now())
 }
 
 // Close ends the use of the file system: every later call by a name fails with
@@ -129,18 +176,40 @@ func (fsys *FS) Superblock() format.Superblock {
 	return append(format.Superblock(nil), fsys.super...)
 }
 
+// inodeTable returns the first block of a group's inode table, which never moves.
+func (r reader) inodeTable(g format.Group) (format.Block, error) {
+	if int(g) >= len(r.fs.tables) {
+		desc, err := r.groupDesc(g)
+		if err != nil {
+			return 0, err
+		}
+		return desc.InodeTable(), nil
+	}
+	known := &r.fs.tables[g]
+	if b := known.Load(); b != 0 {
+		return format.Block(b), nil
+	}
+	desc, err := r.groupDesc(g)
+	if err != nil {
+		return 0, err
+	}
+	known.Store(uint64(desc.InodeTable()))
+	return desc.InodeTable(), nil
+}
+
 // groupDesc returns the descriptor of a group, which must not be changed.
-func (fsys *FS) groupDesc(g format.Group) (format.GroupDesc, error) {
-	per := fsys.geo.DescsPerBlock()
-	block, err := fsys.meta.get(fsys.geo.DescBlock(int(g) / per))
+func (r reader) groupDesc(g format.Group) (format.GroupDesc, error) {
+	geo := &r.fs.geo
+	per := geo.DescsPerBlock()
+	block, err := r.get(geo.DescBlock(int(g) / per))
 	if err != nil {
 		return nil, fmt.Errorf("descriptor of group %d: %w", g, err)
 	}
-	off := int(g) % per * fsys.geo.DescSize
-	desc := format.GroupDesc(block[off : off+fsys.geo.DescSize])
-	if !fsys.sealed(fsys.csum.VerifyGroupDesc(g, desc)) {
+	off := int(g) % per * geo.DescSize
+	desc := format.GroupDesc(block[off : off+geo.DescSize])
+	if !r.fs.sealed(r.fs.csum.VerifyGroupDesc(g, desc)) {
 		return nil, &format.DamagedError{Structure: fmt.Sprintf("descriptor of group %d", g),
-			Block: fsys.geo.DescBlock(int(g) / per), Offset: off, Detail: "wrong checksum"}
+			Block: geo.DescBlock(int(g) / per), Offset: off, Detail: "wrong checksum"}
 	}
 	return desc, nil
 }

@@ -18,25 +18,37 @@ const (
 // resolver follows one name through the tree. It goes back up by its own
 // steps and never by the dot-dot entries, so that a damaged one leads nowhere.
 type resolver struct {
-	fs    *FS
+	reader
 	steps []*inode // from the root to the inode reached
 	links int      // symbolic links followed
 }
 
+// lookup calls fn with the inode that name leads to; follow says whether that
+// may be the target of a symbolic link. fn runs inside FS.view.
+func (fsys *FS) lookup(name string, follow bool, fn func(in *inode) error) error {
+	return fsys.view(func(r reader) error {
+		in, err := r.resolve(name, follow)
+		if err != nil {
+			return err
+		}
+		return fn(in)
+	})
+}
+
 // resolve returns the inode that name leads to; follow says whether that may
 // be the target of a symbolic link.
-func (fsys *FS) resolve(name string, follow bool) (*inode, error) {
-	if fsys.closed.Load() {
+func (rd reader) resolve(name string, follow bool) (*inode, error) {
+	if rd.fs.closed.Load() {
 		return nil, fs.ErrClosed
 	}
 	if name == "" {
 		return nil, syscall.ENOENT
 	}
-	root, err := fsys.liveInode(format.RootIno)
+	root, err := rd.liveInode(format.RootIno)
 	if err != nil {
 		return nil, err
 	}
-	r := resolver{fs: fsys, steps: []*inode{root}}
+	r := resolver{reader: rd, steps: []*inode{root}}
 	for name != "" {
 		if name, err = r.step(name, follow); err != nil {
 			return nil, err
@@ -86,7 +98,7 @@ func (r *resolver) child(elem string) (*inode, error) {
 			return nil, r.here().damaged("names a directory above itself, inode %d, as %q", ino, elem)
 		}
 	}
-	return r.fs.liveInode(ino)
+	return r.liveInode(ino)
 }
 
 // link returns what is left of a name after the symbolic link in before rest.

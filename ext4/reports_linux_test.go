@@ -230,7 +230,7 @@ func manyNames(t testing.TB, dir string, n int) {
 func requireNames(t testing.TB, image string, n int) {
 	t.Helper()
 	fsys := openImage(t, image)
-	in, err := fsys.resolve("many", true)
+	in, err := fsys.merged().resolve("many", true)
 	require.NoError(t, err)
 	require.True(t, in.raw.HasFlags(format.InodeIndex))
 	list, err := fsys.ReadDir("many")
@@ -279,7 +279,7 @@ func TestDeepExtents(t *testing.T) {
 		}
 	})
 	fsys := openImage(t, image)
-	in, err := fsys.resolve("file", true)
+	in, err := fsys.merged().resolve("file", true)
 	require.NoError(t, err)
 	h, err := format.ReadExtentHeader(in.raw.IBlock())
 	require.NoError(t, err)

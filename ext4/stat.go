@@ -59,11 +59,6 @@ func (in *inode) stat() Stat {
 	return st
 }
 
-// info returns the FileInfo of the inode under a name.
-func (in *inode) info(name string) fs.FileInfo {
-	return &fileInfo{name: name, stat: in.stat()}
-}
-
 // fileModes has the types of the on-disk mode in terms of io/fs.
 var fileModes = map[uint16]fs.FileMode{
 	format.ModeRegular: 0,
@@ -126,9 +121,32 @@ func (fsys *FS) Stat(name string) (fs.FileInfo, error) { return fsys.pathInfo("s
 func (fsys *FS) Lstat(name string) (fs.FileInfo, error) { return fsys.pathInfo("lstat", name, false) }
 
 func (fsys *FS) pathInfo(op, name string, follow bool) (fs.FileInfo, error) {
-	in, err := fsys.resolve(name, follow)
+	info, err := fsys.statInode(baseName(name), func(r reader) (*inode, error) { return r.resolve(name, follow) })
 	if err != nil {
 		return nil, pathError(op, name, err)
 	}
-	return in.info(baseName(name)), nil
+	return info, nil
+}
+
+// statInode describes the inode that find returns, with what its node knows
+// better than the inode.
+func (fsys *FS) statInode(name string, find func(reader) (*inode, error)) (fs.FileInfo, error) {
+	info := &fileInfo{name: name}
+	var n *node
+	err := fsys.view(func(r reader) error {
+		in, err := find(r)
+		if err != nil {
+			return err
+		}
+		info.stat, n = in.stat(), fsys.peekNode(in.num)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if n != nil {
+		n.overlay(&info.stat)
+		fsys.putNode(n)
+	}
+	return info, nil
 }

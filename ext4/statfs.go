@@ -15,37 +15,43 @@ type Statfs struct {
 // Statfs sums up what the group descriptors say is free.
 func (fsys *FS) Statfs() (Statfs, error) {
 	st := Statfs{BlockSize: fsys.geo.BlockSize, Inodes: uint64(fsys.geo.InodesCount)}
-	for g := range fsys.geo.Groups() {
-		desc, err := fsys.groupDesc(format.Group(g))
-		if err != nil {
-			return Statfs{}, pathError("statfs", "/", err)
+	err := fsys.view(func(r reader) error {
+		for g := range fsys.geo.Groups() {
+			desc, err := r.groupDesc(format.Group(g))
+			if err != nil {
+				return err
+			}
+			st.Free += uint64(desc.FreeBlocksCount()) << fsys.geo.ClusterBits
+			st.FreeNodes += uint64(desc.FreeInodesCount())
 		}
-		st.Free += uint64(desc.FreeBlocksCount()) << fsys.geo.ClusterBits
-		st.FreeNodes += uint64(desc.FreeInodesCount())
+		st.Blocks = uint64(fsys.geo.BlocksCount) - min(r.overhead(), uint64(fsys.geo.BlocksCount))
+		return nil
+	})
+	if err != nil {
+		return Statfs{}, pathError("statfs", "/", err)
 	}
-	st.Blocks = uint64(fsys.geo.BlocksCount) - min(fsys.overhead(), uint64(fsys.geo.BlocksCount))
 	st.Avail = st.Free - min(fsys.super.RBlocksCount(), st.Free)
 	return st, nil
 }
 
 // overhead is the number of blocks that files never get. mke2fs writes it down;
 // for images of its older versions it is counted, as Linux does.
-func (fsys *FS) overhead() uint64 {
-	if n := fsys.super.OverheadBlocks(); n != 0 {
-		return uint64(n) << fsys.geo.ClusterBits
+func (r reader) overhead() uint64 {
+	if n := r.fs.super.OverheadBlocks(); n != 0 {
+		return uint64(n) << r.fs.geo.ClusterBits
 	}
-	return uint64(fsys.geo.Overhead()) + fsys.journalBlocks()
+	return uint64(r.fs.geo.Overhead()) + r.journalBlocks()
 }
 
 // journalBlocks is the size of the journal in this file system.
-func (fsys *FS) journalBlocks() uint64 {
-	ino := format.Ino(fsys.super.JournalInum())
-	if !fsys.geo.Features.HasCompat(format.CompatHasJournal) || ino == 0 {
+func (r reader) journalBlocks() uint64 {
+	ino := format.Ino(r.fs.super.JournalInum())
+	if !r.fs.geo.Features.HasCompat(format.CompatHasJournal) || ino == 0 {
 		return 0
 	}
-	in, err := fsys.inode(ino)
+	in, err := r.inode(ino)
 	if err != nil {
 		return 0
 	}
-	return in.size() / uint64(fsys.geo.BlockSize)
+	return in.size() / uint64(r.fs.geo.BlockSize)
 }

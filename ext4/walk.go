@@ -17,12 +17,16 @@ const maxDepth = 10_000
 // fn as damaged and not entered. Each fs.DirEntry is a *DirEntry. A symbolic link is
 // not followed, name itself neither.
 func (fsys *FS) Walk(name string, fn fs.WalkDirFunc) error {
-	in, err := fsys.resolve(name, false)
+	start := &DirEntry{fs: fsys, name: baseName(name)}
+	err := fsys.lookup(name, false, func(in *inode) error {
+		start.ino, start.mode = in.num, FileMode(in.raw.Mode()).Type()
+		return nil
+	})
 	if err != nil {
 		err = fn(name, nil, pathError("lstat", name, err))
 	} else {
 		w := walker{fs: fsys, fn: fn, seen: map[format.Ino]struct{}{}}
-		err = w.visit(name, &DirEntry{fs: fsys, name: baseName(name), ino: in.num, mode: FileMode(in.raw.Mode()).Type()}, 0)
+		err = w.visit(name, start, 0)
 	}
 	if err == fs.SkipDir || err == fs.SkipAll {
 		return nil
@@ -68,19 +72,23 @@ func (w *walker) visit(path string, d *DirEntry, depth int) error {
 }
 
 // enter lists a directory that was not listed before.
-func (w *walker) enter(d *DirEntry, depth int) ([]fs.DirEntry, error) {
-	in, err := w.fs.liveInode(d.ino)
-	if err != nil {
-		return nil, err
-	}
-	if _, again := w.seen[d.ino]; again {
-		return nil, in.damaged("directory has a second name")
-	}
-	if depth > maxDepth {
-		return nil, syscall.ENAMETOOLONG
-	}
-	w.seen[d.ino] = struct{}{}
-	return in.readDir()
+func (w *walker) enter(d *DirEntry, depth int) (list []fs.DirEntry, err error) {
+	err = w.fs.view(func(r reader) error {
+		in, err := r.liveInode(d.ino)
+		if err != nil {
+			return err
+		}
+		if _, again := w.seen[d.ino]; again {
+			return in.damaged("directory has a second name")
+		}
+		if depth > maxDepth {
+			return syscall.ENAMETOOLONG
+		}
+		w.seen[d.ino] = struct{}{}
+		list, err = in.readDir()
+		return err
+	})
+	return list, err
 }
 
 // join is path.Join without cleaning: names keep their bytes.

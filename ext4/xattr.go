@@ -29,11 +29,11 @@ func (fsys *FS) Xattrs(name string) ([]Xattr, error) { return fsys.pathXattrs(na
 func (fsys *FS) Lxattrs(name string) ([]Xattr, error) { return fsys.pathXattrs(name, false) }
 
 func (fsys *FS) pathXattrs(name string, follow bool) ([]Xattr, error) {
-	in, err := fsys.resolve(name, follow)
-	if err != nil {
-		return nil, pathError("getxattr", name, err)
-	}
-	list, err := in.xattrs()
+	var list []Xattr
+	err := fsys.lookup(name, follow, func(in *inode) (err error) {
+		list, err = in.xattrs()
+		return err
+	})
 	return list, pathError("getxattr", name, err)
 }
 
@@ -97,7 +97,7 @@ func (in *inode) xattrArea() []byte {
 }
 
 func (in *inode) xattrBlock(n format.Block) ([]byte, error) {
-	block, err := in.fs.meta.get(n)
+	block, err := in.get(n)
 	if err != nil {
 		return nil, fmt.Errorf("xattr block: %w", err)
 	}
@@ -127,7 +127,7 @@ func (in *inode) xattrValue(x format.Xattr) ([]byte, error) {
 
 // eaInodeValue reads a value of in that lies in an inode of its own (ea_inode).
 func (in *inode) eaInodeValue(x format.Xattr) ([]byte, error) {
-	ea, err := in.fs.inode(x.ValueInum)
+	ea, err := in.inode(x.ValueInum)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,158 @@
+package ext4
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"drydock/format"
+)
+
+// node is an inode in use: it has open files, data that is not written yet, or
+// is unlinked and waits to be deleted. What belongs to the inode itself lies in
+// the journal's blocks, not here.
+type node struct {
+	fs  *FS
+	ino format.Ino
+
+	// Guarded by fs.nodes.mu.
+	refs     int           // users of the node, open files among them
+	opens    int           // open files
+	unlinked bool          // no name leads to the inode any more, once this is set
+	dying    chan struct{} // closed when a transaction that may delete the inode has ended; nil: there is none
+
+	wbMu sync.Mutex    // one writeback of the file at a time
+	mu   sync.RWMutex  // guards data
+	data *fileData     // nil until needed
+	tid  atomic.Uint32 // the transaction that changed the inode last, a format.Tid
+}
+
+// nodeTable holds the nodes of a file system.
+type nodeTable struct {
+	mu   sync.Mutex
+	byNo map[format.Ino]*node
+}
+
+// getNode returns the node of an inode, with a reference that putNode gives
+// back. It returns nil and a channel where a transaction is about to delete the
+// inode: when the channel is closed, the name has to be looked up again. It
+// may be called inside a View, so that the inode is still the one that was found.
+func (fsys *FS) getNode(ino format.Ino) (n *node, busy <-chan struct{}) {
+	t := &fsys.nodes
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n = t.byNo[ino]; n == nil {
+		n = &node{fs: fsys, ino: ino}
+		t.byNo[ino] = n
+	}
+	if n.dying != nil {
+		return nil, n.dying
+	}
+	n.refs++
+	return n, nil
+}
+
+// peekNode returns the node of an inode with a reference, nil if it has none.
+func (fsys *FS) peekNode(ino format.Ino) *node {
+	t := &fsys.nodes
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := t.byNo[ino]
+	if n == nil || n.dying != nil {
+		return nil
+	}
+	n.refs++
+	return n
+}
+
+// putNode gives a reference back. The last one of an unlinked inode deletes
+// that, which takes transactions: the caller holds none.
+func (fsys *FS) putNode(n *node) {
+	if fsys.dropRef(n) {
+		fsys.deleteNode(n)
+	}
+}
+
+// dropRef gives a reference back and reports whether the inode is to be
+// deleted now; then the node stays in the table until that is done.
+func (fsys *FS) dropRef(n *node) (doomed bool) {
+	t := &fsys.nodes
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n.refs--
+	switch {
+	case n.refs > 0:
+		return false
+	case n.unlinked:
+		n.dying = make(chan struct{})
+		return true
+	}
+	delete(t.byNo, n.ino)
+	return false
+}
+
+// claim takes an inode for deletion by a transaction, until release. It fails
+// if the inode is in use.
+func (fsys *FS) claim(ino format.Ino) bool {
+	t := &fsys.nodes
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.byNo[ino] != nil {
+		return false
+	}
+	t.byNo[ino] = &node{fs: fsys, ino: ino, dying: make(chan struct{})}
+	return true
+}
+
+// release ends a claim, or the deletion of a node.
+func (fsys *FS) release(ino format.Ino) {
+	t := &fsys.nodes
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(t.byNo[ino].dying)
+	delete(t.byNo, ino)
+}
+
+// openNode counts an open file; closeNode ends it and gives its reference back.
+func (fsys *FS) openNode(n *node) {
+	fsys.nodes.mu.Lock()
+	defer fsys.nodes.mu.Unlock()
+	n.opens++
+}
+
+// closeNode ends an open file. Data of an unlinked inode that nobody has open
+// is forgotten before it is written.
+func (fsys *FS) closeNode(n *node) {
+	fsys.nodes.mu.Lock()
+	n.opens--
+	useless := n.unlinked && n.opens == 0
+	fsys.nodes.mu.Unlock()
+	if useless {
+		n.drop()
+	}
+	fsys.putNode(n)
+}
+
+// markUnlinked says that no name leads to the inode any more, or that one does
+// again. It returns the node with a reference if there is one.
+func (fsys *FS) markUnlinked(ino format.Ino, unlinked bool) *node {
+	n := fsys.peekNode(ino)
+	if n != nil {
+		fsys.nodes.mu.Lock()
+		n.unlinked = unlinked
+		fsys.nodes.mu.Unlock()
+	}
+	return n
+}
+
+// inode reads the inode as it is now, whatever state it is in.
+func (n *node) inode() (in *inode, err error) {
+	err = n.fs.view(func(r reader) error {
+		in, err = r.inode(n.ino)
+		return err
+	})
+	return in, err
+}
+
+func (n *node) overlay(*Stat) {}
+func (n *node) drop()         {}
+func (fsys *FS) deleteNode(n *node) { fsys.release(n.ino) }

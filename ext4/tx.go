@@ -1,0 +1,166 @@
+package ext4
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"syscall"
+
+	"drydock/format"
+	"drydock/journal"
+)
+
+// Tx is a group of operations that take effect together, see FS.Update. What it
+// reads holds its own changes. It is for one goroutine.
+type Tx struct {
+	reader                // of the state with the changes made so far
+	j        *journal.Tx
+	time     format.Time  // of the operations
+	unsealed []format.Ino // inodes changed whose checksum is not up to date
+	after    []func()     // run when the transaction has ended, however it did
+	ended    bool
+}
+
+// Update runs fn in a transaction. All that fn does through it is durable
+// together, at the next Sync, or not at all: if fn returns an error nothing is
+// changed. An operation that fails alone leaves nothing behind, and fn may go on.
+//
+// Other changes wait until fn returns. fn must use nothing but tx to change the
+// file system; tx must not be used after it.
+func (fsys *FS) Update(fn func(tx *Tx) error) error { return fsys.update(fn) }
+
+// update is Update for one operation.
+func (fsys *FS) update(fn func(t *Tx) error) error {
+	t, err := fsys.begin()
+	if err != nil {
+		return err
+	}
+	defer t.abort()
+	if err := fn(t); err != nil {
+		return err
+	}
+	return t.commit()
+}
+
+// begin starts a transaction; it waits while there is another.
+func (fsys *FS) begin() (*Tx, error) {
+	if err := fsys.mayWrite(); err != nil {
+		return nil, err
+	}
+	j, err := fsys.j.Begin()
+	if err != nil {
+		return nil, readOnly(err)
+	}
+	t := &Tx{j: j, time: fsys.now()}
+	t.reader = reader{fsys, txSource{t}}
+	return t, nil
+}
+
+// mayWrite says why nothing can be changed, if so.
+func (fsys *FS) mayWrite() error {
+	switch {
+	case fsys.closed.Load():
+		return fs.ErrClosed
+	case !fsys.opts.ReadWrite:
+		return syscall.EROFS
+	}
+	return nil
+}
+
+// readOnly adds EROFS to the error of a journal that takes no changes.
+func readOnly(err error) error {
+	if errors.Is(err, journal.ErrAborted) || errors.Is(err, journal.ErrReadOnly) {
+		return fmt.Errorf("%w: %w", syscall.EROFS, err)
+	}
+	return err
+}
+
+// commit makes the changes visible.
+func (t *Tx) commit() error {
+	if t.ended {
+		return fs.ErrClosed
+	}
+	if err := t.seal(0); err != nil {
+		t.abort()
+		return err
+	}
+	_, err := t.j.Commit()
+	t.end()
+	return readOnly(err)
+}
+
+// abort forgets all changes. It does nothing after commit.
+func (t *Tx) abort() {
+	if !t.ended {
+		t.j.Abort()
+		t.end()
+	}
+}
+
+func (t *Tx) end() {
+	t.ended = true
+	for _, fn := range t.after {
+		fn()
+	}
+}
+
+// try runs one operation of several: if it fails its changes are forgotten.
+func (t *Tx) try(fn func(t *Tx) error) error {
+	if t.ended {
+		return fs.ErrClosed
+	}
+	before := len(t.unsealed)
+	err := t.j.Try(func() error {
+		if err := fn(t); err != nil {
+			return err
+		}
+		return t.seal(before)
+	})
+	t.unsealed = t.unsealed[:before]
+	return err
+}
+
+// changeInode returns the bytes of an inode to change. They are good until the
+// next call of try. The checksum is set at the end.
+func (t *Tx) changeInode(ino format.Ino) (format.Inode, error) {
+	if !slices.Contains(t.unsealed, ino) {
+		if _, err := t.inode(ino); err != nil {
+			return nil, err
+		}
+	}
+	return t.slotOf(ino)
+}
+
+// slotOf is changeInode for an inode whose bytes may be anything.
+func (t *Tx) slotOf(ino format.Ino) (format.Inode, error) {
+	b, at, err := t.inodePlace(ino)
+	if err != nil {
+		return nil, err
+	}
+	block, err := t.j.Change(b)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(t.unsealed, ino) {
+		t.unsealed = append(t.unsealed, ino)
+	}
+	return format.Inode(block[at : at+t.fs.geo.InodeSize]), nil
+}
+
+// seal stores the checksums of the inodes that were changed since the list of
+// them had the given length.
+func (t *Tx) seal(from int) error {
+	for _, ino := range t.unsealed[from:] {
+		raw, err := t.slotOf(ino)
+		if err != nil {
+			return err
+		}
+		t.fs.csum.SealInode(ino, raw)
+	}
+	return nil
+}
+
+// sealInode stores the checksum of an inode that changeInode returned. It may be
+// left out: commit seals what was changed.
+func (t *Tx) sealInode(ino format.Ino, raw format.Inode) { t.fs.csum.SealInode(ino, raw) }
