@@ -1,7 +1,6 @@
 package dir
 
 import (
-	"bytes"
 	"fmt"
 
 	"drydock/format"
@@ -11,6 +10,19 @@ import (
 type Blocks interface {
 	NumBlocks() format.LBlock
 	ReadLBlock(n format.LBlock, p []byte) error // fills p, which is one block long
+}
+
+// Shared is what Blocks may be besides: blocks that lie in memory, which a View
+// then reads there. They must not change as long as a method of View runs.
+type Shared interface {
+	// Get returns block n and whether its checksum has been verified before.
+	Get(n format.LBlock) (block []byte, verified bool, err error)
+}
+
+// Marker is what Shared may be besides: it is told of a block that its checksum
+// has just been verified.
+type Marker interface {
+	SetVerified(n format.LBlock)
 }
 
 // View reads one directory. It keeps no state, so that one View serves many
@@ -34,18 +46,22 @@ type Entry struct {
 	Type  format.FileType // FTUnknown without the filetype feature
 	Block format.LBlock   // the block that holds it
 	Off   int             // its offset there in bytes
+
+	before int // offset of the entry in front of it, or -1
 }
 
 // Walk calls fn for every entry in use, "." and ".." too, in the order of the
 // blocks, until fn returns false. An index is not followed. Names may hold
-// any bytes, and lie in memory that the next block overwrites. The error is one
-// of Blocks or matches format.ErrDamaged; fn has seen the entries before it.
+// any bytes, and lie in memory that the next block may overwrite. The error is
+// one of Blocks or matches format.ErrDamaged; fn has seen the entries before it.
 func (v *View) Walk(fn func(n format.LBlock, d format.Dirent) bool) error {
-	block := make([]byte, v.BlockSize)
+	var buf []byte
 	for n := range v.Blocks.NumBlocks() {
-		if err := v.read(n, block); err != nil {
+		block, err := v.read(n, buf)
+		if err != nil {
 			return err
 		}
+		buf = block
 		more, err := v.walkBlock(n, block, fn)
 		if err != nil || !more {
 			return err
@@ -88,11 +104,13 @@ func isDots(name []byte) bool { return string(name) == "." || string(name) == ".
 
 // LookupLinear finds name by reading block after block.
 func (v *View) LookupLinear(name []byte) (e Entry, found bool, err error) {
-	block := make([]byte, v.BlockSize)
+	var buf []byte
 	for n := range v.Blocks.NumBlocks() {
-		if err := v.read(n, block); err != nil {
+		block, err := v.read(n, buf)
+		if err != nil {
 			return Entry{}, false, err
 		}
+		buf = block
 		if e, found, err = v.search(n, block, name); err != nil || found {
 			return e, found, err
 		}
@@ -101,24 +119,41 @@ func (v *View) LookupLinear(name []byte) (e Entry, found bool, err error) {
 }
 
 func (v *View) search(n format.LBlock, block, name []byte) (e Entry, found bool, err error) {
-	_, err = v.walkBlock(n, block, func(n format.LBlock, d format.Dirent) bool {
-		if found = bytes.Equal(d.Name, name); found {
-			e = Entry{Ino: d.Ino, Type: d.Type, Block: n, Off: d.Off}
-		}
-		return !found
-	})
-	return e, found, err
+	s, err := format.SearchDirBlock(block, v.end(block), name, len(block))
+	if err != nil || s.At < 0 {
+		return Entry{}, false, v.located(n, err)
+	}
+	d, err := format.ReadDirent(block, s.At)
+	return Entry{Ino: d.Ino, Type: d.Type, Block: n, Off: s.At, before: s.Before}, err == nil, v.located(n, err)
 }
 
-// read fills block and verifies it.
-func (v *View) read(n format.LBlock, block []byte) error {
-	if err := v.Blocks.ReadLBlock(n, block); err != nil {
-		return v.located(n, err)
+// read returns block n, verified. It may use buf, unless that is nil, which
+// must be the result of an earlier call: with Shared blocks it is not written to.
+func (v *View) read(n format.LBlock, buf []byte) ([]byte, error) {
+	block, verified, err := v.fetch(n, buf)
+	if err != nil {
+		return nil, v.located(n, err)
 	}
-	if !v.SkipChecksums && !v.verify(n, block) {
-		return v.damaged(n, "checksum does not match")
+	if verified || v.SkipChecksums {
+		return block, nil
 	}
-	return nil
+	if !v.verify(n, block) {
+		return nil, v.damaged(n, "checksum does not match")
+	}
+	if m, ok := v.Blocks.(Marker); ok {
+		m.SetVerified(n)
+	}
+	return block, nil
+}
+
+func (v *View) fetch(n format.LBlock, buf []byte) (block []byte, verified bool, err error) {
+	if s, ok := v.Blocks.(Shared); ok {
+		return s.Get(n)
+	}
+	if buf == nil {
+		buf = make([]byte, v.BlockSize)
+	}
+	return buf, false, v.Blocks.ReadLBlock(n, buf)
 }
 
 func (v *View) verify(n format.LBlock, block []byte) bool {
