@@ -2,6 +2,7 @@ package journal
 
 import (
 	"errors"
+	"sync"
 
 	"drydock/device"
 	"drydock/format"
@@ -27,7 +28,7 @@ type CopyPolicy int
 // The policies. All but the first exist for comparison.
 const (
 	CopyOnDemand CopyPolicy = iota // a block that changes again meanwhile gets a new version
-	CopyAlways                     // all blocks are copied first, as jbd2 was once proposed to do
+	CopyAlways                     // all blocks are copied before they are written
 	CopyWait                       // Change waits until the block has been written
 )
 
@@ -66,83 +67,118 @@ type Options struct {
 	OnAbort func(error)
 }
 
+// Sizes that apply where Options leave them open, in bytes, and the fewest
+// blocks that are kept whatever they say.
+const (
+	defaultMemory = 8 << 20
+	defaultDirty  = 64 << 20
+	fewestClean   = 16
+	fewestDirty   = 64
+)
+
 // Journal is the metadata of an open file system. All methods may be called
 // from many goroutines.
-type Journal struct{}
+//
+// Locks, outer to inner: txMu, mergeMu, ckptMu, mu, sbMu. Nothing is written
+// or flushed under mergeMu or mu.
+type Journal struct {
+	o      Options
+	faults faults
+	pool   versionPool
+	flush  flusher
 
-var errStub = errors.New("journal: stub")
+	txMu sync.Mutex // held from Begin to the end of the Tx
+	tx   txState    // of the Tx that holds txMu
 
-// Open makes a journal whose log is empty ready for use; it writes nothing.
-func Open(o Options) (*Journal, error) { return nil, errStub }
+	mergeMu sync.RWMutex // a View holds it for reading, a merge for writing
 
-// Get returns the current version of a block, inside a View or while the caller
-// has a Tx.
-func (j *Journal) Get(b format.Block) (*Version, error) { return nil, errStub }
+	ckptMu sync.Mutex // held by the one that does a checkpoint
 
-// View calls fn and lets no Tx merge meanwhile.
-func (j *Journal) View(fn func() error) error { return errStub }
+	// mu guards what follows, all entries and all transactions. cond is
+	// signalled when a commit, a checkpoint or its write ends, and at an abort.
+	mu         sync.RWMutex
+	cond       *sync.Cond
+	entries    map[format.Block]*entry
+	clean      cleanList
+	maxDirty   int // versions that belong to a transaction
+	maxTx      int // blocks of a transaction
+	running    *transaction
+	committing *transaction // the one whose commit is under way
+	busy       bool         // somebody commits, or has the log to himself
+	wanted     bool         // commit running as soon as nobody is busy
+	log        *ring        // nil: no journal
+	homeWrite  homeWrite    // of the checkpoint under way
+	err        error        // why it aborted
+	closed     bool
+	stats      Stats
 
-// ReadBlock copies the current version of b to p.
-func (j *Journal) ReadBlock(b format.Block, p []byte) error { return errStub }
+	background sync.WaitGroup // commits and checkpoints that nobody waits for
+	inline     bool           // for tests: nothing happens in the background
+}
 
-// ReadData reads blocks of data from b on.
-func (j *Journal) ReadData(b format.Block, p []byte) error { return errStub }
+// Open makes a journal whose log is empty ready for use; it writes nothing. It
+// fails with ErrNotRecovered if there is something in the log, and with the
+// errors of Area.ReadSuperblock.
+func Open(o Options) (*Journal, error) {
+	j := &Journal{o: o, entries: map[format.Block]*entry{}}
+	j.cond = sync.NewCond(&j.mu)
+	j.pool.init(o.BlockSize, o.Poison)
+	j.clean.limit = max(int(orDefault(o.Memory, defaultMemory)/int64(o.BlockSize)), fewestClean)
+	j.maxDirty = max(int(orDefault(o.Dirty, defaultDirty)/int64(o.BlockSize)), fewestDirty)
+	j.maxTx = j.maxDirty / 4
+	j.flush.init(o)
+	j.running = newTransaction(1)
+	if o.Area == nil || o.ReadOnly {
+		return j, nil
+	}
+	return j, j.openLog()
+}
 
-// Override makes data the current version of b without logging it.
-func (j *Journal) Override(b format.Block, data []byte) {}
+func orDefault(n, def int64) int64 {
+	if n == 0 {
+		return def
+	}
+	return n
+}
 
-// Begin starts a Tx.
-func (j *Journal) Begin() (*Tx, error) { return nil, errStub }
-
-// MaxTx is the most blocks that a Tx may change.
-func (j *Journal) MaxTx() int { return 0 }
+// MaxTx is the most blocks that a Tx may change: about a quarter of the log.
+func (j *Journal) MaxTx() int { return j.maxTx }
 
 // Running is the number of the transaction that the next Tx merges into.
-func (j *Journal) Running() format.Tid { return 0 }
+func (j *Journal) Running() format.Tid {
+	j.mu.RLock()
+	defer j.mu.RUnlock()
+	return j.running.tid
+}
 
-// Durable reports whether transaction tid is durable.
-func (j *Journal) Durable(tid format.Tid) bool { return false }
+// spawn runs fn in the background, or at once in tests that want no chance.
+// The caller holds no lock that fn takes.
+func (j *Journal) spawn(fn func()) {
+	if j.inline {
+		fn()
+		return
+	}
+	j.background.Go(fn)
+}
 
-// Sync returns when transaction tid is durable.
-func (j *Journal) Sync(tid format.Tid) error { return errStub }
-
-// SyncData is Sync, and data written before the call is durable too.
-func (j *Journal) SyncData(tid format.Tid) error { return errStub }
-
-// SyncAll makes all that was merged, and all data written before, durable.
-func (j *Journal) SyncAll() error { return errStub }
-
-// StartCommit begins to commit the running transaction in the background.
-func (j *Journal) StartCommit() {}
-
-// Checkpoint writes all committed blocks home and empties the log.
-func (j *Journal) Checkpoint() error { return errStub }
-
-// Close commits, checkpoints and empties the log.
-func (j *Journal) Close() error { return errStub }
-
-// Err is why the journal has aborted; nil if it has not.
-func (j *Journal) Err() error { return errStub }
-
-// Abort stops all writing, as an I/O error does.
-func (j *Journal) Abort(err error) {}
-
-// Stats returns what was counted so far.
-func (j *Journal) Stats() Stats { return Stats{} }
-
-// Version is the content of a block at one time.
-type Version struct{}
-
-// Bytes is the content; it must not be changed.
-func (v *Version) Bytes() []byte { return nil }
-
-// Checked reports whether SetChecked was called for the content.
-func (v *Version) Checked() bool { return false }
-
-// SetChecked notes that the content was found right.
-func (v *Version) SetChecked() {}
-
-// Stats counts what a journal has done.
-type Stats struct {
-	Commits, LogBlocks, HomeBlocks, Checkpoints, Flushes, CopyOuts, AlwaysCopies, Waits, TxWaits, Revokes uint64
+// Close commits, checkpoints and leaves an empty log whose sequence number no
+// old block in the log can follow. It waits for a Tx to end. A journal in which
+// nothing has changed is not written to. After an abort it leaves the disk
+// alone and returns why it was aborted.
+func (j *Journal) Close() error {
+	j.txMu.Lock()
+	j.mu.Lock()
+	again := j.closed
+	j.closed = true
+	j.mu.Unlock()
+	j.txMu.Unlock()
+	if again || j.o.ReadOnly {
+		return nil
+	}
+	err := j.Sync(j.lastTid())
+	if err == nil {
+		err = j.Checkpoint()
+	}
+	j.background.Wait()
+	return err
 }
