@@ -46,6 +46,14 @@ func tables(results []result) string {
 			fmt.Fprintf(&b, "Skipped: %s.\n\n", r.Skipped)
 			continue
 		}
+		if r.Published != "" {
+			fmt.Fprintf(&b, "Published: %s.\n", r.Published)
+		}
+		if r.Contest != nil {
+			fmt.Fprintf(&b, "Work: %s.\n\n", r.What)
+			r.contestTable(&b)
+			continue
+		}
 		fmt.Fprintf(&b, "Source: %s.\n\n", r.What)
 		r.table(&b)
 	}

@@ -15,7 +15,9 @@ import (
 type row struct {
 	name  string
 	title string
-	goals string // what mkimg has to reach, in words
+	goals string // what has to be reached, in words
+
+	published string // the figures that others reported for the same work
 
 	// prepare makes what the row needs and says what runs.
 	prepare func(b *runner) (race, error)
@@ -24,22 +26,26 @@ type row struct {
 // rows are all comparisons, in the order of the report.
 var rows = []row{goTreeRow, smallFilesRow, flatRow, minbaseRow, emptyRow, fileSizeRow, xfsRow, btrfsRow}
 
-// race is what a row runs. Skip says why nothing runs.
+// race is what a row runs: programs that are timed, or contestants that measure
+// themselves. Skip says why nothing runs.
 type race struct {
-	what     string // is read, in words
+	what     string // is read or done, in words
 	programs []program
+	contest  []contestant
 	skip     string
 	done     func() error // cleans up; may be nil
 }
 
 // result is what came of a row. The JSON names are stable.
 type result struct {
-	Row      string  `json:"row"`
-	Title    string  `json:"title"`
-	Goals    string  `json:"goals"`
-	What     string  `json:"what,omitempty"`
-	Skipped  string  `json:"skipped,omitempty"`
-	Programs []stats `json:"programs,omitempty"`
+	Row       string  `json:"row"`
+	Title     string  `json:"title"`
+	Goals     string  `json:"goals"`
+	What      string  `json:"what,omitempty"`
+	Skipped   string  `json:"skipped,omitempty"`
+	Programs  []stats `json:"programs,omitempty"`
+	Contest   []entry `json:"contest,omitempty"`
+	Published string  `json:"published,omitempty"`
 }
 
 // stats is what came of one program's runs. Times are in seconds.
@@ -113,7 +119,7 @@ func (b *runner) say(format string, args ...any) {
 
 // measure runs all programs of a row in turn, round after round.
 func (b *runner) measure(r row) (res result, err error) {
-	res = result{Row: r.name, Title: r.title, Goals: r.goals}
+	res = result{Row: r.name, Title: r.title, Goals: r.goals, Published: r.published}
 	b.say("%s: preparing", r.name)
 	race, err := r.prepare(b)
 	if race.done != nil {
@@ -123,6 +129,10 @@ func (b *runner) measure(r row) (res result, err error) {
 		return res, err
 	}
 	res.What, res.Skipped = race.what, race.skip
+	if race.contest != nil {
+		res.Contest, err = b.contest(race.contest)
+		return res, err
+	}
 	samples := make([][]sample, len(race.programs))
 	for round := range b.o.rounds {
 		b.say("%s: round %d of %d", r.name, round+1, b.o.rounds)
