@@ -40,8 +40,9 @@ type Allocator struct {
 	maxMaps  int
 	pendIno  map[format.Group]*pendingInodes
 	windows  windowList
-	rotor    format.Group // where the next directory below the root goes
-	warnings []error      // to be told when mu is free
+	claimed  map[format.Block]int // how many times Claim took a block that is freed, but not durably
+	rotor    format.Group         // where the next directory below the root goes
+	warnings []error              // to be told when mu is free
 }
 
 // groupState is what is known of a group without its bitmaps.
@@ -75,6 +76,7 @@ func New(o Options) (*Allocator, error) {
 		maps:     map[format.Group]*blockMap{},
 		idle:     list.New(),
 		pendIno:  map[format.Group]*pendingInodes{},
+		claimed:  map[format.Block]int{},
 	}
 	if a.geo.Features.HasROCompat(format.ROCompatBigalloc) {
 		return nil, &format.UnsupportedError{Features: format.Features{ROCompat: format.ROCompatBigalloc}, Detail: "for writing"}

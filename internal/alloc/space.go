@@ -50,28 +50,43 @@ type space struct {
 	sums Totals // what the descriptors add up to, changes of the open Tx included
 }
 
-// take takes 1 to want blocks out of what is free, out of what is reserved if
-// so told, and returns how many.
-func (s *space) take(want uint64, reserved bool) (uint64, error) {
+// limit is how many of want blocks could be taken now, at least 1: out of what
+// is reserved, or out of what is not.
+func (s *space) limit(want uint32, reserved bool) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	have := s.free - s.reserved
-	if reserved {
-		have = min(s.reserved, s.free)
+	n := min(int64(want), s.available(reserved))
+	if n < 1 {
+		return 0, s.shortage(int(want))
 	}
-	if have < 1 || want == 0 {
+	return int(n), nil
+}
+
+// available is how many blocks take could take; the caller holds mu.
+func (s *space) available(reserved bool) int64 {
+	if reserved {
+		return min(s.reserved, s.free)
+	}
+	return s.free - s.reserved
+}
+
+// take takes want blocks, or as many as there still are.
+func (s *space) take(want int, reserved bool) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := min(int64(want), s.available(reserved))
+	if n < 1 {
 		return 0, s.shortage(want)
 	}
-	n := min(want, uint64(have))
-	s.free -= int64(n)
+	s.free -= n
 	if reserved {
-		s.reserved -= int64(n)
+		s.reserved -= n
 	}
-	return n, nil
+	return int(n), nil
 }
 
 // give undoes take.
-func (s *space) give(n uint64, reserved bool) {
+func (s *space) give(n int, reserved bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free += int64(n)
@@ -80,20 +95,28 @@ func (s *space) give(n uint64, reserved bool) {
 	}
 }
 
-// lose takes n blocks out of what is free for good: a group turned out bad.
-func (s *space) lose(n uint64) {
+// now is how many blocks can be picked.
+func (s *space) now() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.free
+}
+
+// lose takes n blocks out of what is free, promised or not: a group turned out
+// bad, or blocks were claimed.
+func (s *space) lose(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free -= int64(n)
 }
 
 // shortage is the error for want blocks; the caller holds mu.
-func (s *space) shortage(want uint64) *SpaceError {
-	return &SpaceError{Wanted: want, Free: uint64(max(s.free, 0)), Reserved: uint64(s.reserved), Pending: uint64(s.pending)}
+func (s *space) shortage(want int) *SpaceError {
+	return &SpaceError{Wanted: uint64(want), Free: uint64(max(s.free, 0)), Reserved: uint64(s.reserved), Pending: uint64(s.pending)}
 }
 
 // noSpace is shortage for callers without mu.
-func (s *space) noSpace(want uint64) *SpaceError {
+func (s *space) noSpace(want int) *SpaceError {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.shortage(want)
@@ -151,7 +174,7 @@ func (a *Allocator) Reserve(n uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if have := s.free - s.reserved; n > uint64(max(have, 0)) {
-		return s.shortage(n)
+		return &SpaceError{Wanted: n, Free: uint64(max(s.free, 0)), Reserved: uint64(s.reserved), Pending: uint64(s.pending)}
 	}
 	s.reserved += int64(n)
 	return nil
