@@ -3,6 +3,7 @@ package xattr
 import (
 	"fmt"
 	"slices"
+	"syscall"
 
 	"drydock/format"
 )
@@ -22,6 +23,9 @@ func (e *SpaceError) Error() string {
 	return fmt.Sprintf("extended attribute %s: no room for %d bytes beside the others: all take %d bytes of %d",
 		e.Name, e.Size, e.Total, e.Limit)
 }
+
+// Is makes errors.Is(err, syscall.ENOSPC) true, which is what Linux says then.
+func (e *SpaceError) Is(target error) bool { return target == syscall.ENOSPC }
 
 // Hint says what to do about it.
 func (e *SpaceError) Hint() string {
