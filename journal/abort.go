@@ -25,7 +25,7 @@ func (j *Journal) abort(cause error) error {
 		return j.Err()
 	}
 	if j.log != nil {
-		j.log.recordErrno(errIO) // if that fails too, there is nobody left to tell
+		j.log.recordErrno(errIO, !j.o.NoFlush) // if that fails too, there is nobody left to tell
 	}
 	if j.o.OnAbort != nil {
 		j.o.OnAbort(j.Err())

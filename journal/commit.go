@@ -118,16 +118,24 @@ func (j *Journal) commit(t *transaction) {
 	if j.log == nil {
 		write = j.writeAllHome
 	}
+	if j.faults.releaseBeforeDurable {
+		runAll(t.onDurable)
+		t.onDurable = nil
+	}
 	if err := write(t); err != nil {
 		j.abort(err)
 		j.release()
 		return
 	}
-	for _, fn := range j.committed(t) {
-		fn()
-	}
+	runAll(j.committed(t))
 	j.release()
 	j.checkpointIfHalfFull()
+}
+
+func runAll(fns []func()) {
+	for _, fn := range fns {
+		fn()
+	}
 }
 
 // committed ends a commit and wakes those who wait for it. Then all that t has
@@ -184,7 +192,7 @@ func (j *Journal) supersede(t *transaction) {
 func (j *Journal) dropOlder(v *Version) {
 	for v != nil {
 		older := v.older
-		v.tx.remove(v)
+		j.delist(v)
 		j.discard(v)
 		v = older
 	}
@@ -221,7 +229,7 @@ func (j *Journal) dropForgotten(t *transaction) {
 		}
 		j.dropIfBare(e)
 	}
-	if underWay {
+	if underWay && !j.faults.noWaitForHome {
 		j.homeWrite.wait(j.cond)
 	}
 }

@@ -100,17 +100,20 @@ type Journal struct {
 	cond       *sync.Cond
 	entries    map[format.Block]*entry
 	clean      cleanList
-	maxDirty   int // versions that belong to a transaction
+	dirty      int // versions that wait in a transaction
+	maxDirty   int // how many these should be at most
 	maxTx      int // blocks of a transaction
 	running    *transaction
 	committing *transaction // the one whose commit is under way
 	busy       bool         // somebody commits, or has the log to himself
 	wanted     bool         // commit running as soon as nobody is busy
 	log        *ring        // nil: no journal
-	homeWrite  homeWrite    // of the checkpoint under way
 	err        error        // why it aborted
 	closed     bool
 	stats      Stats
+
+	checkpointing bool      // in the background
+	homeWrite     homeWrite // of the checkpoint under way
 
 	background sync.WaitGroup // commits and checkpoints that nobody waits for
 	inline     bool           // for tests: nothing happens in the background
@@ -131,7 +134,10 @@ func Open(o Options) (*Journal, error) {
 	if o.Area == nil || o.ReadOnly {
 		return j, nil
 	}
-	return j, j.openLog()
+	if err := j.openLog(); err != nil {
+		return nil, err
+	}
+	return j, nil
 }
 
 func orDefault(n, def int64) int64 {

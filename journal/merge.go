@@ -30,9 +30,7 @@ func (t *Tx) Commit() (format.Tid, error) {
 
 // finish runs what waits for the merge, and ends the Tx.
 func (t *Tx) finish() {
-	for _, fn := range t.s.onMerge {
-		fn()
-	}
+	runAll(t.s.onMerge)
 	j := t.j
 	t.end()
 	j.commitIfLarge()
@@ -51,9 +49,7 @@ func (t *Tx) commitNothing() format.Tid {
 	}
 	j.mu.Unlock()
 	tid := j.lastTid()
-	for _, fn := range fns {
-		fn()
-	}
+	runAll(fns)
 	t.finish()
 	return tid
 }
@@ -129,7 +125,7 @@ func (j *Journal) merge(s *txState) format.Tid {
 func (j *Journal) mergeVersion(b format.Block, v *Version) {
 	e := j.entryOf(b)
 	j.setCurrent(e, v)
-	if len(j.running.revokes) > 0 {
+	if len(j.running.revokes) > 0 && !j.faults.keepRevoke {
 		// Replay would skip this transaction's own copy. Older copies are
 		// replayed again, and then overwritten by it.
 		delete(j.running.revokes, b)
@@ -146,7 +142,7 @@ func (j *Journal) setCurrent(e *entry, v *Version) {
 		return
 	}
 	j.retireCurrent(e)
-	j.running.add(v)
+	j.enlist(j.running, v)
 	e.cur = v
 }
 
@@ -177,7 +173,7 @@ func (j *Journal) mergeForget(b format.Block) {
 	if e != nil && e.cur != nil && e.cur.tx == r {
 		v := e.cur
 		e.cur = nil
-		r.remove(v)
+		j.delist(v)
 		j.pool.put(v)
 	} else if e != nil {
 		j.retireCurrent(e)

@@ -21,7 +21,7 @@ func (j *Journal) settle(t *transaction) {
 // isHome takes a version out of its transaction because its home has the same
 // content. It is current, or the oldest of its block. The caller holds mu.
 func (j *Journal) isHome(v *Version) {
-	v.tx.remove(v)
+	j.delist(v)
 	e := j.entries[v.block]
 	if e.cur == v {
 		j.addClean(e)

@@ -24,20 +24,22 @@ func (t *transaction) empty() bool {
 	return len(t.versions) == 0 && len(t.forgets) == 0 && len(t.onDurable) == 0
 }
 
-// add makes v wait in the transaction.
-func (t *transaction) add(v *Version) {
+// enlist makes v wait in t. The caller holds mu.
+func (j *Journal) enlist(t *transaction, v *Version) {
 	v.tx, v.index = t, len(t.versions)
 	t.versions = append(t.versions, v)
+	j.dirty++
 }
 
-// remove takes v out again.
-func (t *transaction) remove(v *Version) {
-	last := len(t.versions) - 1
+// delist takes v out of its transaction. The caller holds mu.
+func (j *Journal) delist(v *Version) {
+	t, last := v.tx, len(v.tx.versions)-1
 	moved := t.versions[last]
 	t.versions[v.index], moved.index = moved, v.index
 	t.versions[last] = nil
 	t.versions = t.versions[:last]
 	v.tx = nil
+	j.dirty--
 }
 
 // replace puts v in the place of a version of the same block.
