@@ -1,6 +1,7 @@
 package extent
 
 import (
+	"bytes"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,7 +21,7 @@ type fakeTx struct {
 	next      format.Block
 	nodes     map[format.Block]bool // allocated
 	left      int                   // nodes that may still be allocated; below 0: any number
-	changed   map[format.Block]bool
+	frozen    map[format.Block][2][]byte // versions that must not change any more, and copies of them
 }
 
 const firstNode = 1 << 30 // behind all data
@@ -36,7 +37,7 @@ func (v *fakeVersion) SetChecked()   { v.checked = true }
 
 func newFakeTx(t testing.TB, blockSize int) *fakeTx {
 	return &fakeTx{t: t, memory: newMemory(), blockSize: blockSize, next: firstNode, left: -1,
-		nodes: map[format.Block]bool{}, changed: map[format.Block]bool{}}
+		nodes: map[format.Block]bool{}}
 }
 
 func (f *fakeTx) get(b format.Block) (version, error) {
@@ -47,20 +48,29 @@ func (f *fakeTx) get(b format.Block) (version, error) {
 	return &fakeVersion{b: data}, nil
 }
 
+// freeze makes sure that nobody changed a version that was handed over.
+func (f *fakeTx) freeze() {
+	for b, v := range f.frozen {
+		require.True(f.t, bytes.Equal(v[0], v[1]), "block %d was changed in place", b)
+	}
+	f.frozen = map[format.Block][2][]byte{}
+	for b, v := range f.memory.blocks {
+		f.frozen[b] = [2][]byte{v, slices.Clone(v)}
+	}
+}
+
 func (f *fakeTx) Change(b format.Block) ([]byte, error) {
 	data, ok := f.memory.blocks[b]
 	if !ok {
 		return nil, fmt.Errorf("block %d: %w", b, errNoBlock)
 	}
-	data = slices.Clone(data) // who writes to a version without Change is seen
+	data = slices.Clone(data)
 	f.memory.blocks[b] = data
-	f.changed[b] = true
 	return data, nil
 }
 
 func (f *fakeTx) New(b format.Block) ([]byte, error) {
 	f.memory.blocks[b] = make([]byte, f.blockSize)
-	f.changed[b] = true
 	return f.memory.blocks[b], nil
 }
 
@@ -114,6 +124,7 @@ func newBench(t testing.TB, blockSize int, seed uint64) *bench {
 
 // edit begins with a new editor.
 func (m *bench) edit() {
+	m.tx.freeze()
 	if m.e != nil {
 		m.delta += m.e.NodeDelta()
 	}

@@ -1,6 +1,8 @@
 package extent
 
 import (
+	"slices"
+
 	"drydock/format"
 )
 
@@ -87,20 +89,30 @@ func (e *Editor) insertNext(x format.Extent) (done bool, err error) {
 	return true, e.splice(p, len(p)-1, 0, 1, []entry{extentEntry(x)})
 }
 
+// appendNext is Append that leaves next as it is unless it becomes one with what
+// is before it: to take only a part of it away would leave a short rest behind
+// it, a new one with every insert of a file that is written backwards.
+func appendNext(list []format.Extent, next format.Extent) []format.Extent {
+	if with := Append(slices.Clone(list), next); len(with) == len(list) {
+		return with
+	}
+	return append(list, next)
+}
+
 // replace replaces the n extents at place i of the leaf at the end of p by
 // list; what can be one extent with the neighbours in the leaf becomes so.
 func (e *Editor) replace(p []level, i, n int, list []format.Extent) error {
 	leaf := &p[len(p)-1]
 	from, to := max(i-1, 0), min(i+n+1, leaf.count())
 	var merged []format.Extent
-	for k := from; k < i; k++ {
-		merged = append(merged, format.GetExtent(leaf.b, k))
+	if from < i {
+		merged = append(merged, format.GetExtent(leaf.b, from))
 	}
 	for _, x := range list {
 		merged = Append(merged, x)
 	}
-	for k := i + n; k < to; k++ {
-		merged = Append(merged, format.GetExtent(leaf.b, k))
+	if i+n < to {
+		merged = appendNext(merged, format.GetExtent(leaf.b, i+n))
 	}
 	for from < to && len(merged) > 0 && merged[0] == format.GetExtent(leaf.b, from) {
 		from, merged = from+1, merged[1:]

@@ -50,7 +50,7 @@ func (m *bench) step(longest int) {
 
 func TestEditorAgainstModel(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(60)
+	seeds := uint64(32)
 	if oracle.IsLong() {
 		seeds = 2000
 	}
@@ -59,9 +59,12 @@ func TestEditorAgainstModel(t *testing.T) {
 			t.Run(fmt.Sprintf("%d/%d", blockSize, seed), func(t *testing.T) {
 				m := newBench(t, blockSize, seed)
 				longest := []int{1, 4, 60, 1500}[seed%4]
+				if seed%8 < 4 {
+					m.fragment()
+				}
 				for i := range 300 {
 					m.step(longest)
-					if i%5 == 0 {
+					if i%8 == 0 {
 						m.check()
 						m.checkLookup()
 					}
@@ -70,6 +73,15 @@ func TestEditorAgainstModel(t *testing.T) {
 			})
 		}
 	}
+}
+
+// fragment maps every second block, in any order, so that trees are deep.
+func (m *bench) fragment() {
+	for _, i := range m.r.Perm(modelSpan / 2) {
+		l := format.LBlock(2 * i)
+		m.insert(format.Extent{LBlock: l, Len: 1, Start: m.place(l), Unwritten: i%50 == 0})
+	}
+	m.check()
 }
 
 // checkLookup compares the lookup of a random block with the model.
