@@ -62,7 +62,7 @@ type Run struct {
 
 const (
 	defaultMemory = 16 << 20 // bytes of bitmaps
-	minMaps       = 16       // bitmaps, however large
+	minMaps       = 4        // bitmaps, however large
 )
 
 // New reads all descriptors, through the journal, and no bitmap. A group whose
@@ -86,7 +86,7 @@ func New(o Options) (*Allocator, error) {
 		memory = defaultMemory
 	}
 	a.maxMaps = max(minMaps, int(memory/int64(a.geo.BlockSize)))
-	a.windows.init(max(minMaps, a.maxMaps/2))
+	a.windows.init(a.maxMaps / 2)
 	if err := a.readDescs(); err != nil {
 		return nil, err
 	}

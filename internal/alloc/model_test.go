@@ -337,9 +337,8 @@ func (m *model) check() {
 		return
 	}
 	for b, used := range m.used() {
-		if b >= int(m.geo.FirstDataBlock) {
-			s := m.state[b]
-			require.Equal(m.t, s == blockUsed || s == blockForeign, used, "block %d in state %d", b, s)
+		if s := m.state[b]; b >= int(m.geo.FirstDataBlock) && used != (s == blockUsed || s == blockForeign) {
+			m.t.Fatalf("block %d in state %d: used is %v", b, s, used)
 		}
 	}
 }
@@ -382,7 +381,7 @@ func TestModel(t *testing.T) {
 		size int64
 		o    mkfs.Options
 	}{
-		{"1K", 26 << 20, mkfs.Options{BlockSize: 1024}},
+		{"1K", 70 << 20, mkfs.Options{BlockSize: 1024, Inodes: 100}},
 		{"1K short", 17<<20 + 300<<10, mkfs.Options{BlockSize: 1024, NoJournal: true}},
 		{"4K", 290 << 20, mkfs.Options{Inodes: 1000}},
 	} {

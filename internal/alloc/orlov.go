@@ -81,7 +81,8 @@ func (a *Allocator) groupForDir(near format.Group, top bool) (format.Group, bool
 	n := int64(a.sets())
 	average := set{inodes: int64(inodes) / n, blocks: a.space.now() / n, dirs: int64(a.Sums().Dirs) / n}
 	if top {
-		return a.emptiestSet(average)
+		// A set with a backup of the descriptors is not short of room.
+		return a.emptiestSet(set{inodes: average.inodes * 15 / 16, blocks: average.blocks * 15 / 16})
 	}
 	groups := int64(a.setSize())
 	least := set{
@@ -101,12 +102,12 @@ func (a *Allocator) groupForDir(near format.Group, top bool) (format.Group, bool
 
 // emptiestSet chooses the set for a directory below the root; of equal ones, the
 // first behind the last choice.
-func (a *Allocator) emptiestSet(average set) (format.Group, bool) {
+func (a *Allocator) emptiestSet(least set) (format.Group, bool) {
 	best, found := set{}, -1
 	for k := range min(a.sets(), maxSets) {
 		i := (int(a.rotor) + k) % a.sets()
 		s := a.setAt(i)
-		if s.inodes < max(1, average.inodes) || s.blocks < average.blocks {
+		if s.inodes < max(1, least.inodes) || s.blocks < least.blocks {
 			continue
 		}
 		if found < 0 || s.dirs < best.dirs {
