@@ -30,11 +30,10 @@ type fastFinder struct {
 // findFastCommits finds the end of the last complete fast commit that belongs to
 // the transaction after the last one that is replayed. The first that is not
 // complete ends them without being damage: nobody was told that it was durable.
-func (r *Recovery) findFastCommits(inodeSize int) error {
+func (r *Recovery) findFastCommits(log *logReader, inodeSize int) error {
 	first, end := r.Super.FastCommitArea()
 	f := &fastFinder{tid: r.End, first: true}
 	r.inodeMax = inodeMax(inodeSize, r.f.BlockSize)
-	log := newLogReader(r.area)
 	for n := first; n < end && !f.done; n++ {
 		b, err := log.block(n)
 		if err != nil {

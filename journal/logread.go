@@ -63,8 +63,8 @@ type cursor struct {
 	tid        format.Tid
 }
 
-func newCursor(a *Area, s format.JournalSuperblock) cursor {
-	c := cursor{log: newLogReader(a), first: s.First(), end: s.LogEnd(), at: s.Start(), tid: s.Sequence()}
+func newCursor(log *logReader, s format.JournalSuperblock) cursor {
+	c := cursor{log: log, first: s.First(), end: s.LogEnd(), at: s.Start(), tid: s.Sequence()}
 	c.left = c.end - c.first
 	return c
 }

@@ -14,7 +14,8 @@ import (
 // positions, not blocks, and of revoked blocks only those that are in the log.
 type planner struct {
 	r      *Recovery
-	data   *logReader
+	log    *logReader // for the blocks of jbd2
+	data   *logReader // for those that follow a descriptor
 	homes  map[format.Block]fate
 	blocks uint64          // of the file system
 	inLog  []format.Extent // blocks that are the log itself, ascending by Start
@@ -31,8 +32,8 @@ type fate struct {
 
 // plan finds for each home block the copy that a replay leaves there. It sets
 // Damage if nothing is to be replayed.
-func (r *Recovery) plan(o ScanOptions) error {
-	p := &planner{r: r, data: newLogReader(r.area), homes: map[format.Block]fate{}, blocks: o.Blocks}
+func (r *Recovery) plan(log *logReader, o ScanOptions) error {
+	p := &planner{r: r, log: log, data: newLogReader(r.area), homes: map[format.Block]fate{}, blocks: o.Blocks}
 	if !o.External {
 		p.inLog = slices.Clone(r.area.Extents)
 		slices.SortFunc(p.inLog, func(x, y format.Extent) int { return cmp.Compare(x.Start, y.Start) })
@@ -64,7 +65,7 @@ func (p *planner) passes() error {
 }
 
 func (p *planner) pass(descriptor, revoke visitor) error {
-	c := newCursor(p.r.area, p.r.Super)
+	c := newCursor(p.log, p.r.Super)
 	return c.transactions(p.r.End, p.r.f, descriptor, revoke)
 }
 

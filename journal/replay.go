@@ -18,7 +18,7 @@ var errNotReplayed = errors.New("journal: the log has not been replayed")
 // changes no byte of the log, so that it can be cut off anywhere and done again.
 // With Damage it does what e2fsck does; whoever holds with Linux does not call it.
 func (r *Recovery) Replay(home device.Device) error {
-	buf := make([]byte, max(replayRun, r.f.BlockSize))
+	buf := make([]byte, min(replayRun/r.f.BlockSize, len(r.copies))*r.f.BlockSize)
 	for rest := r.copies; len(rest) > 0; {
 		n, err := r.fillRun(rest, buf)
 		if err != nil {

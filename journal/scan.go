@@ -36,7 +36,8 @@ func Scan(a *Area, o ScanOptions) (*Recovery, error) {
 
 // scan is Scan of a log that is not empty.
 func (r *Recovery) scan(o ScanOptions) error {
-	end := newEndFinder(r.area, r.Super)
+	log := newLogReader(r.area)
+	end := newEndFinder(log, r.Super)
 	if err := end.find(); err != nil {
 		return err
 	}
@@ -45,11 +46,11 @@ func (r *Recovery) scan(o ScanOptions) error {
 		return nil
 	}
 	r.End, r.Failed, r.HasFailed = end.tid, end.failed, end.hasFailed
-	if err := r.plan(o); err != nil || r.Damage != nil {
+	if err := r.plan(log, o); err != nil || r.Damage != nil {
 		return err
 	}
 	r.Damage = r.damage(end.badCommit)
-	return r.findFastCommits(o.InodeSize)
+	return r.findFastCommits(log, o.InodeSize)
 }
 
 // endFinder is pass SCAN: where the log ends. The tid of its cursor is that of
@@ -70,9 +71,9 @@ type endFinder struct {
 	fatal     error // nothing is to be replayed
 }
 
-func newEndFinder(a *Area, s format.JournalSuperblock) *endFinder {
+func newEndFinder(log *logReader, s format.JournalSuperblock) *endFinder {
 	return &endFinder{
-		cursor: newCursor(a, s), f: s.Format(), crc: crcStart,
+		cursor: newCursor(log, s), f: s.Format(), crc: crcStart,
 		async: s.Has(format.JournalIncompatAsyncCommit),
 	}
 }
