@@ -18,14 +18,14 @@ import (
 type fault int
 
 const (
-	fine         fault = iota
-	noCommit           // the commit block was never written
-	otherTid           // the commit block has another number
-	badTag             // a copy does not match its tag; of v1, its transaction
-	badHead            // a descriptor or revoke block does not match its checksum
-	badCommit          // the commit block does not match its checksum
-	tornCommit         // only the first sector of the commit block is there
-	lostHead           // the first block has no magic
+	fine       fault = iota
+	noCommit         // the commit block was never written
+	otherTid         // the commit block has another number
+	badTag           // a copy does not match its tag; of v1, its transaction
+	badHead          // a descriptor or revoke block does not match its checksum
+	badCommit        // the commit block does not match its checksum
+	tornCommit       // only the first sector of the commit block is there
+	lostHead         // the first block has no magic
 	numberFaults
 )
 
@@ -98,7 +98,9 @@ func (l *randomLog) write(t testing.TB, area *journal.Area, home func(format.Blo
 }
 
 // heads are the blocks of a transaction that have a checksum in their tail.
-func (p placed) heads() []uint32 { return append(append([]uint32(nil), p.revokes...), p.descriptors...) }
+func (p placed) heads() []uint32 {
+	return append(append([]uint32(nil), p.revokes...), p.descriptors...)
+}
 
 // spoil makes the fault of a transaction.
 func (l *randomLog) spoil(m *logMaker, x randomTx, p placed) {

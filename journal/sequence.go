@@ -6,6 +6,11 @@ import (
 	"drydock/format"
 )
 
+const (
+	maxReread = 1 << 20 // blocks of the longest log that NextTid reads; mke2fs makes 2^18 unless asked for more
+	maxJump   = 1 << 30 // so that the number is still newer than all others
+)
+
 // NextTid is a transaction number that the log can go on with after Finish, and
 // what Finish stores in s_sequence: End+1, or a later one if the log holds
 // blocks, left behind the end, that would continue a log begun with End+1. The
@@ -25,12 +30,17 @@ func (r *Recovery) NextTid() format.Tid {
 // none of its transactions has the number of a block that is there already. A
 // log of n blocks holds less than n transactions.
 //
-// A block that cannot be read may have any number, which leaves a jump by the
-// length of the log: what was written before was no further ahead.
+// A block that cannot be read may have any number, and a log that is too long is
+// not read, which leaves a jump by the length of the log: what was written before
+// was hardly further ahead.
 func freshTid(a *Area, s format.JournalSuperblock, tid format.Tid) format.Tid {
+	jump := tid + format.Tid(min(s.MaxLen(), maxJump))
+	if s.MaxLen() > maxReread {
+		return jump
+	}
 	ahead, err := tidsAhead(a, s, tid)
 	if err != nil {
-		return tid + format.Tid(s.MaxLen())
+		return jump
 	}
 	slices.Sort(ahead)
 	next := uint32(0)
