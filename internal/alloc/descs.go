@@ -23,30 +23,63 @@ func (a *Allocator) readDescs() error {
 	free, inodes := make([]uint32, n), make([]uint32, n)
 	zone := zoneBuilder{geo: &a.geo}
 	err := a.eachDesc(func(g format.Group, d format.GroupDesc) {
-		if err := a.checkDesc(g, d); err != nil {
-			a.groups[g] = groupState{badBlock: true, badInode: true}
-			a.warnings = append(a.warnings, err)
-		} else {
-			a.groups[g] = groupState{free: d.FreeBlocksCount(), dirs: d.UsedDirsCount()}
-			free[g], inodes[g] = d.FreeBlocksCount(), d.FreeInodesCount()
-			zone.add(d)
-		}
 		zone.base(g)
-		a.groups[g].inoHint = a.reservedInodes(g)
 		a.space.sums.FreeBlocks += uint64(d.FreeBlocksCount())
 		a.space.sums.FreeInodes += uint64(d.FreeInodesCount())
 		a.space.sums.Dirs += uint64(d.UsedDirsCount())
-		a.space.free += int64(free[g])
+		s := groupState{free: d.FreeBlocksCount(), dirs: d.UsedDirsCount(), inoHint: a.reservedInodes(g)}
+		if err := a.checkDesc(g, d); err != nil {
+			s = groupState{badBlock: true, badInode: true}
+			a.warnings = append(a.warnings, err)
+		} else {
+			zone.add(d)
+			inodes[g] = d.FreeInodesCount()
+		}
+		a.groups[g], free[g] = s, s.free
+		a.space.free += int64(s.free)
 		a.space.freeInodes += int64(inodes[g])
 	})
 	if err != nil {
 		return err
 	}
-	a.zone = zone.done()
 	a.longest, a.inodes = newMaxTree(free), newMaxTree(inodes)
+	var overlap bool
+	if a.zone, overlap = zone.done(); overlap {
+		err = a.findOverlaps()
+	}
 	a.mu.Lock()
 	a.unlock()
-	return nil
+	return err
+}
+
+// findOverlaps takes the groups out of use whose bitmaps or inode tables share
+// blocks with other metadata: writing to one would destroy the other.
+func (a *Allocator) findOverlaps() error {
+	var pieces []owned
+	err := a.eachDesc(func(g format.Group, d format.GroupDesc) {
+		z := zoneBuilder{geo: &a.geo}
+		z.base(g)
+		for _, s := range z.spans {
+			pieces = append(pieces, owned{s, g, true})
+		}
+		if a.groups[g].badBlock {
+			return
+		}
+		table := d.InodeTable()
+		for _, s := range []span{
+			{d.BlockBitmap(), d.BlockBitmap() + 1}, {d.InodeBitmap(), d.InodeBitmap() + 1},
+			{table, table + format.Block(a.geo.InodeTableBlocks())},
+		} {
+			pieces = append(pieces, owned{s, g, false})
+		}
+	})
+	for _, g := range overlaps(pieces) {
+		why := a.descError(g, "bitmaps or inode table lie on other metadata")
+		a.badBlocks(g, why)
+		a.noInodesIn(g)
+		a.groups[g].badInode = true
+	}
+	return err
 }
 
 // eachDesc reads the descriptors of all groups in order, in pieces as large as

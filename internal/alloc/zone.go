@@ -91,16 +91,51 @@ func (z *zoneBuilder) put(first format.Block, n int) {
 	z.spans = append(z.spans, span{first, end})
 }
 
-// done sorts and joins what was gathered.
-func (z *zoneBuilder) done() zone {
+// done sorts and joins what was gathered, and reports whether any of it overlaps.
+func (z *zoneBuilder) done() (joined zone, overlap bool) {
 	slices.SortFunc(z.spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
-	joined := z.spans[:0]
+	joined = z.spans[:0]
 	for _, s := range z.spans {
 		if last := len(joined) - 1; last >= 0 && joined[last].end >= s.first {
+			overlap = overlap || joined[last].end > s.first
 			joined[last].end = max(joined[last].end, s.end)
 			continue
 		}
 		joined = append(joined, s)
 	}
-	return slices.Clip(joined)
+	return slices.Clip(joined), overlap
+}
+
+// owned is a piece of a zone and the group whose descriptor names it.
+type owned struct {
+	span
+	group format.Group
+	base  bool // it is what the group has at its start, which no descriptor names
+}
+
+// overlaps returns the groups whose descriptors name blocks that are metadata
+// already. It is for file systems known to be damaged, and keeps an entry for
+// each piece.
+func overlaps(pieces []owned) (groups []format.Group) {
+	slices.SortFunc(pieces, func(a, b owned) int { return cmp.Compare(a.first, b.first) })
+	var last owned // the piece that reaches furthest
+	for _, p := range pieces {
+		if p.first < last.end {
+			groups = append(groups, p.owners()...)
+			groups = append(groups, last.owners()...)
+		}
+		if p.end > last.end {
+			last = p
+		}
+	}
+	slices.Sort(groups)
+	return slices.Compact(groups)
+}
+
+// owners is the group that is to blame for a piece, if any.
+func (p owned) owners() []format.Group {
+	if p.base {
+		return nil
+	}
+	return []format.Group{p.group}
 }
