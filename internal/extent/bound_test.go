@@ -40,8 +40,12 @@ var orders = map[string]func(n, k int, gap format.LBlock) format.LBlock{
 		leaves := max(1, n/84)
 		return format.LBlock(k%leaves*84+42)*gap + 1 + format.LBlock(k/leaves)*2
 	},
-	"into one place, up":   func(n, k int, gap format.LBlock) format.LBlock { return format.LBlock(n/2)*gap + 1 + 2*format.LBlock(k) },
-	"into one place, down": func(n, k int, gap format.LBlock) format.LBlock { return format.LBlock(n/2+1)*gap - 1 - 2*format.LBlock(k) },
+	"into one place, up": func(n, k int, gap format.LBlock) format.LBlock {
+		return format.LBlock(n/2)*gap + 1 + 2*format.LBlock(k)
+	},
+	"into one place, down": func(n, k int, gap format.LBlock) format.LBlock {
+		return format.LBlock(n/2+1)*gap - 1 - 2*format.LBlock(k)
+	},
 	"at both ends": func(n, k int, gap format.LBlock) format.LBlock {
 		if k%2 == 0 {
 			return gap - 1 - format.LBlock(k)

@@ -3,6 +3,7 @@ package extent
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -19,8 +20,8 @@ type fakeTx struct {
 	memory    *memory
 	blockSize int
 	next      format.Block
-	nodes     map[format.Block]bool // allocated
-	left      int                   // nodes that may still be allocated; below 0: any number
+	nodes     map[format.Block]bool      // allocated
+	left      int                        // nodes that may still be allocated; below 0: any number
 	frozen    map[format.Block][2][]byte // versions that must not change any more, and copies of them
 }
 
@@ -51,7 +52,9 @@ func (f *fakeTx) get(b format.Block) (version, error) {
 // freeze makes sure that nobody changed a version that was handed over.
 func (f *fakeTx) freeze() {
 	for b, v := range f.frozen {
-		require.True(f.t, bytes.Equal(v[0], v[1]), "block %d was changed in place", b)
+		if !bytes.Equal(v[0], v[1]) {
+			f.t.Fatalf("block %d was changed in place", b)
+		}
 	}
 	f.frozen = map[format.Block][2][]byte{}
 	for b, v := range f.memory.blocks {
@@ -154,7 +157,9 @@ func (m *bench) remove(from, to format.LBlock, budget, pause int) {
 		left := pause
 		next, d, err := m.e.Remove(from, end, budget, func(start format.Block, n uint32) error {
 			for i := range format.Block(n) {
-				require.False(m.t, freed[start+i])
+				if freed[start+i] {
+					m.t.Fatalf("block %d is freed twice", start+i)
+				}
 				freed[start+i] = true
 			}
 			if left--; left == 0 {
@@ -170,7 +175,9 @@ func (m *bench) remove(from, to format.LBlock, budget, pause int) {
 				require.LessOrEqual(m.t, m.e.touched-before, budget+2*format.MaxExtentDepth)
 			}
 			m.gone(next, end, freed)
-			m.check()
+			if m.r.IntN(1+len(m.model)/200) == 0 {
+				m.check()
+			}
 		}
 		end, done = next, d
 	}
@@ -181,21 +188,39 @@ func (m *bench) remove(from, to format.LBlock, budget, pause int) {
 
 // gone takes [from, to) out of the model; freed must hold its blocks.
 func (m *bench) gone(from, to format.LBlock, freed map[format.Block]bool) {
-	for l, x := range m.model {
-		if l >= from && l < to {
-			require.True(m.t, freed[x.b])
-			delete(freed, x.b)
-			delete(m.model, l)
+	for l, x := range m.between(from, to) {
+		if !freed[x.b] {
+			m.t.Fatalf("file block %d, block %d: not freed", l, x.b)
+		}
+		delete(freed, x.b)
+		delete(m.model, l)
+	}
+}
+
+// between yields the blocks of the model in [from, to).
+func (m *bench) between(from, to format.LBlock) iter.Seq2[format.LBlock, mapped] {
+	if int(to-from) < len(m.model) {
+		return func(yield func(format.LBlock, mapped) bool) {
+			for l := from; l < to; l++ {
+				if x, ok := m.model[l]; ok && !yield(l, x) {
+					return
+				}
+			}
+		}
+	}
+	return func(yield func(format.LBlock, mapped) bool) {
+		for l, x := range m.model {
+			if l >= from && l < to && !yield(l, x) {
+				return
+			}
 		}
 	}
 }
 
 func (m *bench) convert(from, to format.LBlock, unwritten bool) {
 	require.NoError(m.t, m.e.Convert(from, to, unwritten))
-	for l, x := range m.model {
-		if l >= from && l < to {
-			m.model[l] = mapped{x.b, unwritten}
-		}
+	for l, x := range m.between(from, to) {
+		m.model[l] = mapped{x.b, unwritten}
 	}
 }
 

@@ -125,8 +125,7 @@ func TestLongExtents(t *testing.T) {
 	}
 }
 
-// Runs beyond the longest entry, at the limits and next to each other, give
-// the fewest entries.
+// Runs beyond the longest entry, and next to each other, give few entries.
 func TestLongestExtents(t *testing.T) {
 	for _, unwritten := range []bool{false, true} {
 		m := newBench(t, 4096, 1)
@@ -136,25 +135,24 @@ func TestLongestExtents(t *testing.T) {
 		for _, x := range []format.Extent{at(50, 10), at(60+70000, 10), at(60, 70000), at(0, 50)} {
 			require.NoError(t, m.e.Insert(x))
 		}
-		var lens []uint32
-		for _, x := range collect(t, NewFile(m.tx.memory, m.g, testSums, testIno, m.inode)) {
-			lens = append(lens, x.Len)
-			total += x.Len
-		}
-		require.LessOrEqual(t, len(lens), 4)
-		require.EqualValues(t, 70070, total)
-		require.Zero(t, m.depth())
+		m.isOneRun(70070, unwritten)
 		require.NoError(t, m.e.Convert(0, 70070, !unwritten))
-		lens = nil
-		total := uint32(0)
-		for _, x := range collect(t, NewFile(m.tx.memory, m.g, testSums, testIno, m.inode)) {
-			require.Equal(t, !unwritten, x.Unwritten)
-			lens = append(lens, x.Len)
-			total += x.Len
-		}
-		require.LessOrEqual(t, len(lens), 4)
-		require.EqualValues(t, 70070, total)
+		m.isOneRun(70070, !unwritten)
+		require.Zero(t, m.depth())
 	}
+}
+
+// isOneRun makes sure that the file is n blocks from block 100 on, in at most
+// four extents.
+func (m *bench) isOneRun(n uint32, unwritten bool) {
+	list := collect(m.t, NewFile(m.tx.memory, m.g, testSums, testIno, m.inode))
+	require.LessOrEqual(m.t, len(list), format.ExtentRootMax)
+	next := format.LBlock(0)
+	for _, x := range list {
+		require.Equal(m.t, format.Extent{LBlock: next, Len: x.Len, Start: 100 + format.Block(next), Unwritten: unwritten}, x)
+		next += format.LBlock(x.Len)
+	}
+	require.EqualValues(m.t, n, next)
 }
 
 // A file of 100,000 blocks written in pieces in one direction has as few
