@@ -26,7 +26,7 @@ type Space interface {
 // Editor changes one directory. Its methods keep every checksum right. What
 // they find damaged (an error that matches format.ErrDamaged) they find before
 // they change anything; after any other error than those named below the
-// transaction has to be undone.
+// transaction has to be undone. It is for one goroutine.
 type Editor struct {
 	Space        Space
 	BlockSize    int // bytes
@@ -41,6 +41,10 @@ type Editor struct {
 	HashSeed     [16]byte         // the superblock's s_hash_seed
 	Checksums    format.Checksums // of the file system
 	Hint         *Hint            // of this directory, kept from one Editor to the next; may be nil
+
+	reader View   // what view returns, here so that it costs no memory
+	old    []byte // for items
+	list   []item // for items
 }
 
 // entry is a name to be put into a directory.
@@ -76,11 +80,11 @@ func (e *Editor) Insert(name []byte, ino format.Ino, ft format.FileType) error {
 	if err := checkName(name); err != nil {
 		return err
 	}
-	x := &entry{name, ino, e.fileType(ft)}
+	x := entry{name, ino, e.fileType(ft)}
 	if e.Indexed && e.DirIndex {
-		return e.insertIndexed(x)
+		return e.insertIndexed(&x)
 	}
-	return e.insertLinear(x)
+	return e.insertLinear(&x)
 }
 
 func checkName(name []byte) error {
@@ -150,6 +154,9 @@ func (e *Editor) find(name []byte) (Entry, error) {
 
 // SetParent makes ".." lead to ino.
 func (e *Editor) SetParent(ino format.Ino) error {
+	if e.Space.NumBlocks() == 0 {
+		return e.damaged(0, "is missing")
+	}
 	block, err := e.view().read(0, nil)
 	if err != nil {
 		return err
@@ -201,23 +208,28 @@ func (e *Editor) Empty() (bool, error) {
 
 // view reads the directory as it is now.
 func (e *Editor) view() *View {
-	return &View{
-		Blocks: spaceBlocks{e.Space}, BlockSize: e.BlockSize, Ino: e.Ino, Generation: e.Generation, Indexed: e.Indexed,
+	e.reader = View{
+		Blocks: (*editorBlocks)(e), BlockSize: e.BlockSize, Ino: e.Ino, Generation: e.Generation, Indexed: e.Indexed,
 		LargeDir: e.LargeDir, HashUnsigned: e.HashUnsigned, HashSeed: e.HashSeed, Checksums: e.Checksums,
 	}
+	return &e.reader
 }
 
-// spaceBlocks is a Space as a View needs it: Shared Blocks and a Marker.
-type spaceBlocks struct{ Space }
+// editorBlocks is an Editor's Space as a View needs it: Shared Blocks and a Marker.
+type editorBlocks Editor
 
-func (s spaceBlocks) ReadLBlock(n format.LBlock, p []byte) error {
-	block, _, err := s.Get(n)
+func (b *editorBlocks) NumBlocks() format.LBlock { return b.Space.NumBlocks() }
+
+func (b *editorBlocks) Get(n format.LBlock) ([]byte, bool, error) { return b.Space.Get(n) }
+
+func (b *editorBlocks) ReadLBlock(n format.LBlock, p []byte) error {
+	block, _, err := b.Space.Get(n)
 	copy(p, block)
 	return err
 }
 
-func (s spaceBlocks) SetVerified(n format.LBlock) {
-	if m, ok := s.Space.(Marker); ok {
+func (b *editorBlocks) SetVerified(n format.LBlock) {
+	if m, ok := b.Space.(Marker); ok {
 		m.SetVerified(n)
 	}
 }

@@ -23,11 +23,17 @@ type space struct {
 	blockSize int
 	blocks    [][]byte
 	verified  []bool
-	changed   map[format.LBlock]bool
-	given     map[*byte]uint32 // what Get returned: checksums
-	limit     int              // blocks that Append has; 0: no limit
+	changed   map[format.LBlock][]byte // to what the block was before, nil for a new one
+	given     map[*byte]given          // what Get returned, unless nil
+	limit     int                      // blocks that Append has; 0: no limit
 	appends   int
 	reads     int
+}
+
+// given is a block of readers, and its checksum.
+type given struct {
+	block []byte
+	sum   uint32
 }
 
 var errFull = errors.New("no blocks left")
@@ -40,8 +46,8 @@ func (s *space) Get(l format.LBlock) ([]byte, bool, error) {
 	}
 	s.reads++
 	b := s.blocks[l]
-	if s.given != nil && !s.changed[l] {
-		s.given[&b[0]] = format.Crc32c(0, b)
+	if _, ours := s.changed[l]; s.given != nil && !ours {
+		s.given[&b[0]] = given{b, format.Crc32c(0, b)}
 	}
 	return b, s.verified[l], nil
 }
@@ -52,9 +58,9 @@ func (s *space) Change(l format.LBlock) ([]byte, error) {
 	if l >= s.NumBlocks() {
 		return nil, fmt.Errorf("block %d of %d", l, s.NumBlocks())
 	}
-	if !s.changed[l] {
+	if _, ours := s.changed[l]; !ours {
+		s.changed[l] = s.blocks[l]
 		s.blocks[l] = bytes.Clone(s.blocks[l])
-		s.changed[l] = true
 	}
 	s.verified[l] = true
 	return s.blocks[l], nil
@@ -68,16 +74,28 @@ func (s *space) Append() (format.LBlock, []byte, error) {
 	n := s.NumBlocks()
 	s.blocks = append(s.blocks, make([]byte, s.blockSize))
 	s.verified = append(s.verified, true)
-	s.changed[n] = true
+	s.changed[n] = nil
 	return n, s.blocks[n], nil
 }
 
-// commit ends a transaction; nothing that Get returned may have changed.
-func (s *space) commit(t testing.TB, old [][]byte) {
-	for _, b := range old {
-		if sum, ok := s.given[&b[0]]; ok && sum != format.Crc32c(0, b) {
+// end ends a transaction, and undoes it if it has failed. Nothing that Get
+// returned may have changed.
+func (s *space) end(t testing.TB, failed bool) {
+	for _, g := range s.given {
+		if g.sum != format.Crc32c(0, g.block) {
 			require.Fail(t, "a block that belongs to readers was written to")
 		}
+	}
+	first := len(s.blocks)
+	for n, old := range s.changed {
+		if old == nil {
+			first = min(first, int(n))
+		} else if failed {
+			s.blocks[n] = old
+		}
+	}
+	if failed {
+		s.blocks, s.verified = s.blocks[:first], s.verified[:first]
 	}
 	clear(s.given)
 	clear(s.changed)
@@ -111,19 +129,19 @@ func newEditor(o Options, s Space) *Editor {
 }
 
 func newTested(t testing.TB, o Options) *tested {
-	s := &space{blockSize: o.BlockSize, changed: map[format.LBlock]bool{}, given: map[*byte]uint32{}}
+	s := &space{blockSize: o.BlockSize, changed: map[format.LBlock][]byte{}, given: map[*byte]given{}}
 	d := &tested{t: t, e: newEditor(o, s), s: s, model: map[string]target{}, parent: testHead.Parent}
-	require.NoError(t, d.e.Init(d.parent))
+	require.NoError(t, d.run(func() error { return d.e.Init(d.parent) }))
 	return d
 }
 
 // run does one operation as a transaction, and undoes it if it fails.
 func (d *tested) run(op func() error) error {
-	old, verified, indexed := slices.Clone(d.s.blocks), slices.Clone(d.s.verified), d.e.Indexed
+	indexed := d.e.Indexed
 	err := op()
-	d.s.commit(d.t, old)
+	d.s.end(d.t, err != nil)
 	if err != nil {
-		d.s.blocks, d.s.verified, d.e.Indexed = old, verified, indexed
+		d.e.Indexed = indexed
 	}
 	return err
 }
@@ -173,7 +191,7 @@ func (d *tested) names() []string { return slices.Sorted(maps.Keys(d.model)) }
 // format, in blocks that have not been verified.
 func (d *tested) check(lookups int) {
 	m := d.s.memory()
-	v := d.e.view()
+	v := *d.e.view()
 	v.Blocks = m
 	got := map[string]target{}
 	var dots []string
@@ -188,7 +206,7 @@ func (d *tested) check(lookups int) {
 		got[string(x.Name)] = target{x.Ino, x.Type}
 		return true
 	}))
-	require.Equal(d.t, []string{fmt.Sprintf(". %d", testHead.Self), fmt.Sprintf(".. %d", d.parent)}, dots)
+	require.Equal(d.t, []string{fmt.Sprintf(". %d", d.e.Ino), fmt.Sprintf(".. %d", d.parent)}, dots)
 	require.Len(d.t, got, len(d.model))
 	for name, to := range d.model {
 		if got[name].ino != to.ino || got[name].ft != d.e.fileType(to.ft) {
@@ -205,8 +223,8 @@ func (d *tested) check(lookups int) {
 		if i >= lookups {
 			break
 		}
-		d.lookup(v, name)
-		d.lookup(v, name+"x")
+		d.lookup(&v, name)
+		d.lookup(&v, name+"x")
 	}
 }
 

@@ -34,7 +34,7 @@ func randomOptions(rng *rand.Rand) Options {
 // Any sequence of operations leaves what a map would hold, and a directory that
 // keeps to the rules.
 func TestEditorModel(t *testing.T) {
-	first, seeds := rand.Uint64(), 600
+	first, seeds := rand.Uint64(), 300
 	if oracle.IsLong() {
 		seeds = 60_000
 	}
@@ -76,6 +76,10 @@ func runModel(t *testing.T, seed uint64) *tested {
 		d.s.given = nil // looking after every block takes long
 	}
 	names := newNamer(t, rng, ops/2+1, o.HashVersion, o.HashSeed)
+	if o.BlockSize == 1024 && rng.IntN(8) == 0 { // grows to a level of nodes
+		names.pool, ops = nil, 1200
+		names.addPlain(ops, 255)
+	}
 	growing := rng.IntN(3) > 0
 	for i := range ops {
 		d.step(rng, names.name(), growing)
@@ -197,7 +201,7 @@ func TestLongLinearStays(t *testing.T) {
 	d := newTested(t, o)
 	_, block, err := d.s.Append()
 	require.NoError(t, err)
-	d.e.fill(block, 0, nil, nil)
+	d.e.fill(block, 0, leafItems{}, nil)
 	for i := range 200 {
 		require.NoError(t, d.insert(fmt.Sprint("name", i), target{12, 1}))
 	}

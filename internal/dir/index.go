@@ -1,7 +1,6 @@
 package dir
 
 import (
-	"bytes"
 	"syscall"
 
 	"drydock/format"
@@ -50,7 +49,7 @@ func (e *Editor) leafBelow(p *probe) (n format.LBlock, block []byte, err error) 
 
 // pack closes up the gaps of a leaf, which makes room for x.
 func (e *Editor) pack(n format.LBlock, block []byte, x *entry) error {
-	list, err := items(bytes.Clone(block), 0, e.room())
+	list, err := e.items(block, 0)
 	if err != nil {
 		return e.located(n, err)
 	}
@@ -63,11 +62,11 @@ func (e *Editor) pack(n format.LBlock, block []byte, x *entry) error {
 
 // splitLeaf moves the upper half of a full leaf into a new one and adds x.
 func (e *Editor) splitLeaf(p *probe, n format.LBlock, block []byte, x *entry) error {
-	list, err := items(bytes.Clone(block), 0, e.room())
+	list, err := e.items(block, 0)
 	if err != nil {
 		return e.located(n, err)
 	}
-	hashItems(list, p.hashVersion(format.DxRoot(p.path[0].block).HashVersion()), e.HashSeed)
+	list.byHash(p.hashVersion(format.DxRoot(p.path[0].block).HashVersion()), e.HashSeed)
 	h := halve(list)
 	if !h.fits(x, p.hash, e.room()) || !e.canGrow(p) {
 		return syscall.ENOSPC
@@ -90,41 +89,44 @@ func (e *Editor) splitLeaf(p *probe, n format.LBlock, block []byte, x *entry) er
 // halves is a full leaf's entries in the order of their hashes, and where to
 // cut them in two.
 type halves struct {
-	list []item
-	at   int // the first of the upper half
+	leafItems
+	at int // the first of the upper half
 }
 
-// halve cuts where the halves' sizes differ least from above: entries go to
-// the upper half as long as the half of them does. Names of the highest hash
-// stay together, for the reason that splitsEnd gives.
-func halve(list []item) halves {
-	h := halves{list, len(list)}
-	half, size := sizeOf(list)/2, 0
-	for h.at > 0 && size+list[h.at-1].size/2 <= half {
+// halve moves entries to the upper half, the highest first, as long as the most
+// of each lies in the upper half of the bytes. Names of the highest hash stay
+// together, for the reason that splitsEnd gives.
+func halve(l leafItems) halves {
+	h := halves{l, len(l.list)}
+	half, size := l.size()/2, 0
+	for h.at > 0 && size+l.list[h.at-1].size()/2 <= half {
 		h.at--
-		size += list[h.at].size
+		size += l.list[h.at].size()
 	}
-	for h.continued() && list[h.at].hash == format.MaxDirHash {
+	for h.continued() && h.list[h.at].hash() == format.MaxDirHash {
 		h.at--
 	}
 	return h
 }
 
+func (h *halves) lower() leafItems { return h.part(0, h.at) }
+func (h *halves) upper() leafItems { return h.part(h.at, len(h.list)) }
+
 // continued says that the halves share a hash.
 func (h *halves) continued() bool {
-	return h.at > 0 && h.at < len(h.list) && h.list[h.at].hash == h.list[h.at-1].hash
+	return h.at > 0 && h.at < len(h.list) && h.list[h.at].hash() == h.list[h.at-1].hash()
 }
 
 // mark is the hash of the upper half for the index.
 func (h *halves) mark() uint32 {
 	if h.continued() {
-		return h.list[h.at].hash | 1
+		return h.list[h.at].hash() | 1
 	}
-	return h.list[h.at].hash
+	return h.list[h.at].hash()
 }
 
 // inUpper says that a name of this hash belongs into the upper half.
-func (h *halves) inUpper(hash uint32) bool { return hash >= h.list[h.at].hash }
+func (h *halves) inUpper(hash uint32) bool { return hash >= h.list[h.at].hash() }
 
 // fits tells whether both halves have entries and the one that x belongs to
 // has room for it. Only names of the highest hash can fill more than a half.
@@ -132,33 +134,33 @@ func (h *halves) fits(x *entry, hash uint32, room int) bool {
 	if h.at <= 0 || h.at >= len(h.list) {
 		return false
 	}
-	part := h.list[:h.at]
+	half := h.lower()
 	if h.inUpper(hash) {
-		part = h.list[h.at:]
+		half = h.upper()
 	}
-	return sizeOf(part)+x.need() <= room
+	return half.size()+x.need() <= room
 }
 
 // fillHalves makes the two leaves, with x in the one that its hash belongs to.
 func (e *Editor) fillHalves(lower, upper []byte, h halves, x *entry, hash uint32) {
 	if h.inUpper(hash) {
-		e.fill(lower, 0, h.list[:h.at], nil)
-		e.fill(upper, 0, h.list[h.at:], x)
+		e.fill(lower, 0, h.lower(), nil)
+		e.fill(upper, 0, h.upper(), x)
 		return
 	}
-	e.fill(lower, 0, h.list[:h.at], x)
-	e.fill(upper, 0, h.list[h.at:], nil)
+	e.fill(lower, 0, h.lower(), x)
+	e.fill(upper, 0, h.upper(), nil)
 }
 
 // makeIndex turns a directory of one block, full with list, into an indexed one
 // of a root and two leaves, and adds x.
-func (e *Editor) makeIndex(parent format.Ino, list []item, x *entry) error {
+func (e *Editor) makeIndex(parent format.Ino, list leafItems, x *entry) error {
 	stored := e.HashVersion
 	if stored > format.HashTea {
 		stored = format.HashHalfMD4
 	}
 	version := e.view().hashVersion(stored)
-	hashItems(list, version, e.HashSeed)
+	list.byHash(version, e.HashSeed)
 	hash, _ := format.DirHash(version, e.HashSeed, x.name)
 	h := halve(list)
 	if !h.fits(x, hash, e.room()) {

@@ -1,7 +1,6 @@
 package dir
 
 import (
-	"cmp"
 	"slices"
 
 	"drydock/format"
@@ -67,14 +66,9 @@ func place(block []byte, off int, x *entry) error {
 		format.PutDirent(block, off, used, d.Ino, d.Type, d.Name)
 		off, recLen = off+used, recLen-used
 	}
-	write(block, off, recLen, x)
-	return nil
-}
-
-// write makes an entry of recLen bytes, with zeros up to the next multiple of four.
-func write(block []byte, off, recLen int, x *entry) {
-	clear(block[off : off+x.need()])
+	clear(block[off : off+x.need()]) // behind the name there are zeros
 	format.PutDirent(block, off, recLen, x.ino, x.ft, x.name)
+	return nil
 }
 
 // cut takes out the entry at off. Its space goes to the entry before it in the
@@ -108,58 +102,90 @@ func retarget(block []byte, off int, ino format.Ino, ft format.FileType) error {
 	return nil
 }
 
-// item is an entry in use while its block is made anew.
-type item struct {
-	hash uint32
-	size int // bytes it needs
-	entry
+// item is an entry in use while its block is made anew: its hash, its offset in
+// the old block and its size, so that items sort by their hash and then by their
+// place. Offsets and sizes are multiples of four.
+type item uint64
+
+const (
+	itemHashShift = 32
+	itemOffShift  = 8 // 24 bits of offset / 4
+	itemUnit      = 4
+)
+
+func newItem(d format.Dirent) item {
+	return item(d.Off/itemUnit)<<itemOffShift | item(format.DirentLen(len(d.Name))/itemUnit)
 }
 
-// items lists the entries in use of a block from offset from on, whose names
-// lie in the block.
-func items(block []byte, from, end int) ([]item, error) {
-	list := make([]item, 0, len(block)/24)
-	err := format.WalkDirBlock(block, end, func(d format.Dirent) bool {
+func (i item) hash() uint32 { return uint32(i >> itemHashShift) }
+func (i item) off() int     { return int(uint32(i)>>itemOffShift) * itemUnit }
+func (i item) size() int    { return int(uint8(i)) * itemUnit }
+
+// leafItems are the entries in use of a block that is made anew.
+type leafItems struct {
+	old  []byte // what the block was
+	list []item
+}
+
+// items lists the entries in use of a block from offset from on. The result
+// lasts until the next call.
+func (e *Editor) items(block []byte, from int) (leafItems, error) {
+	e.old, e.list = append(e.old[:0], block...), e.list[:0]
+	err := format.WalkDirBlock(e.old, e.room(), func(d format.Dirent) bool {
 		if d.Ino != 0 && d.Off >= from {
-			list = append(list, item{0, format.DirentLen(len(d.Name)), entry{d.Name, d.Ino, d.Type}})
+			e.list = append(e.list, newItem(d))
 		}
 		return true
 	})
-	return list, err
+	return leafItems{e.old, e.list}, err
 }
 
-// hashItems gives the items their hashes and sorts them by these.
-func hashItems(list []item, version uint8, seed [16]byte) {
-	for i := range list {
-		list[i].hash, _ = format.DirHash(version, seed, list[i].name)
+// byHash gives the items their hashes and sorts them by these.
+func (l *leafItems) byHash(version uint8, seed [16]byte) {
+	for i, it := range l.list {
+		hash, _ := format.DirHash(version, seed, l.dirent(it).Name)
+		l.list[i] = it | item(hash)<<itemHashShift
 	}
-	slices.SortStableFunc(list, func(a, b item) int { return cmp.Compare(a.hash, b.hash) })
+	slices.Sort(l.list)
 }
 
-func sizeOf(list []item) (total int) {
-	for i := range list {
-		total += list[i].size
+func (l *leafItems) dirent(it item) format.Dirent {
+	d, err := format.ReadDirent(l.old, it.off())
+	if err != nil {
+		panic("dir: " + err.Error()) // items has read it
+	}
+	return d
+}
+
+// part is the items from from to to-1.
+func (l *leafItems) part(from, to int) leafItems { return leafItems{l.old, l.list[from:to]} }
+
+// size is how many bytes the items need.
+func (l leafItems) size() (total int) {
+	for _, it := range l.list {
+		total += it.size()
 	}
 	return total
 }
 
-// fill makes a block of entries out of list, whose names must not lie in the
-// block, and x if that is not nil. The last one reaches to the end of the room.
-func (e *Editor) fill(block []byte, from int, list []item, x *entry) {
+// fill makes a block of entries out of l from offset from on, and x if that is
+// not nil. The last one reaches to the end of the room.
+func (e *Editor) fill(block []byte, from int, l leafItems, x *entry) {
 	clear(block[from:])
 	room, off := e.room(), from
-	for i := range list {
-		recLen := list[i].size
-		if x == nil && i == len(list)-1 {
+	for i, it := range l.list {
+		recLen := it.size()
+		if x == nil && i == len(l.list)-1 {
 			recLen = room - off
 		}
-		write(block, off, recLen, &list[i].entry)
+		d := l.dirent(it)
+		format.PutDirent(block, off, recLen, d.Ino, d.Type, d.Name)
 		off += recLen
 	}
 	switch {
 	case x != nil:
-		write(block, off, room-off, x)
-	case len(list) == 0:
+		format.PutDirent(block, off, room-off, x.ino, x.ft, x.name)
+	case len(l.list) == 0:
 		format.PutDirent(block, off, room-off, 0, format.FTUnknown, nil)
 	}
 	e.finishLeaf(block)

@@ -1,7 +1,6 @@
 package dir
 
 import (
-	"bytes"
 	"syscall"
 
 	"drydock/format"
@@ -102,13 +101,12 @@ func (e *Editor) growFirst(x *entry) error {
 	if err != nil {
 		return err
 	}
-	block = bytes.Clone(block)
-	list, err := items(block, dotdot.Off+1, e.room())
+	list, err := e.items(block, dotdot.Off+1)
 	if err != nil {
 		return e.located(0, err)
 	}
 	first := dotdot.Off + format.DirentLen(len(dotdot.Name))
-	if first+sizeOf(list)+x.need() <= e.room() {
+	if first+list.size()+x.need() <= e.room() {
 		return e.packFirst(dotdot, first, list, x)
 	}
 	if e.DirIndex {
@@ -118,7 +116,7 @@ func (e *Editor) growFirst(x *entry) error {
 }
 
 // packFirst closes up the gaps in block 0.
-func (e *Editor) packFirst(dotdot format.Dirent, first int, list []item, x *entry) error {
+func (e *Editor) packFirst(dotdot format.Dirent, first int, list leafItems, x *entry) error {
 	block, err := e.Space.Change(0)
 	if err != nil {
 		return err
@@ -140,6 +138,6 @@ func (e *Editor) appendLinear(x *entry) error {
 	if err != nil {
 		return err
 	}
-	e.fill(block, 0, nil, x)
+	e.fill(block, 0, leafItems{}, x)
 	return nil
 }
