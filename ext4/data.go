@@ -1,10 +1,12 @@
 package ext4
 
 import (
+	"fmt"
 	"io"
 	"syscall"
 
 	"drydock/format"
+	"drydock/internal/extent"
 )
 
 // readable fails for an inode whose data cannot be read as bytes, and says why.
@@ -73,6 +75,92 @@ func (in *inode) readMapped(p []byte, off int64) error {
 		}
 	}
 	return in.wrap(s.finish())
+}
+
+// readSome reads what there is from off on: through the cache if the file has
+// one, else from the device.
+func (d *fileData) readSome(p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, syscall.EINVAL
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	left := d.size.Load() - off
+	if left <= 0 {
+		return 0, io.EOF
+	}
+	n := int(min(left, int64(len(p))))
+	if err := d.readAt(p[:n], off); err != nil {
+		return 0, err
+	}
+	if n < len(p) {
+		return n, io.EOF
+	}
+	return n, nil
+}
+
+func (d *fileData) readAt(p []byte, off int64) error {
+	if m := d.pages.Load(); m != nil {
+		return m.ReadAt(p, off)
+	}
+	d.io.RLock()
+	defer d.io.RUnlock()
+	if d.journal {
+		return d.readJournaled(p, off)
+	}
+	return d.readDevice(p, off)
+}
+
+// readDevice fills p with what the device holds of the file from off on; where
+// it holds nothing, and behind the end of the file, that is zeros. The caller
+// holds io, so that no block is freed meanwhile.
+func (d *fileData) readDevice(p []byte, off int64) error {
+	s := span{dev: d.fs.dev, p: p}
+	err := d.eachPiece(off, len(p), func(x extent.StatusExtent, from, to int, at int64) error {
+		if x.Kind != extent.Written {
+			return nil
+		}
+		return d.wrap(s.add(from, to, at))
+	})
+	if err == nil {
+		err = d.wrap(s.finish())
+	}
+	if end := d.size.Load() - off; err == nil && end < int64(len(p)) {
+		clear(p[max(end, 0):])
+	}
+	return err
+}
+
+// wrap adds the inode to an error of the device.
+func (d *fileData) wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("inode %d: %w", d.n.ino, err)
+}
+
+// eachPiece calls fn for the pieces of the n bytes from off on that are alike:
+// bytes from to to of them are at at on the device, if the piece has blocks.
+func (d *fileData) eachPiece(off int64, n int, fn func(x extent.StatusExtent, from, to int, at int64) error) error {
+	bs := d.blockSize()
+	for pos := 0; pos < n; {
+		first := (off + int64(pos)) / bs
+		if first >= format.MaxLBlock {
+			return nil
+		}
+		x, err := d.lookup(format.LBlock(first))
+		if err != nil {
+			return err
+		}
+		to := int(min(int64(x.End())*bs-off, int64(n)))
+		at := int64(x.Start)*bs + off + int64(pos) - int64(x.LBlock)*bs
+		if err := fn(x, pos, to, at); err != nil {
+			return err
+		}
+		pos = to
+	}
+	return nil
 }
 
 // span fills a buffer from front to back: with runs of the device, of which it

@@ -1,7 +1,9 @@
 package ext4
 
 import (
+	"errors"
 	"iter"
+	"syscall"
 
 	"drydock/format"
 	"drydock/internal/extent"
@@ -17,11 +19,16 @@ func (fsys *FS) Extents(name string) iter.Seq2[format.Extent, error] {
 	}
 }
 
-// Extents is FS.Extents of an open file, of any type.
+// Extents is FS.Extents of an open file, of any type. What was written to it gets
+// its place first.
 func (f *File) Extents() iter.Seq2[format.Extent, error] {
 	return func(yield func(format.Extent, error) bool) {
 		if err := f.check("extents"); err != nil {
 			yield(format.Extent{}, err)
+			return
+		}
+		if err := f.n.flush(); err != nil {
+			yield(format.Extent{}, f.error("extents", err))
 			return
 		}
 		yieldExtents(f.name, yield, f.withInode)
@@ -113,4 +120,87 @@ func (d *dirBlocks) ReadLBlock(n format.LBlock, p []byte) error {
 	}
 	d.seen[b] = struct{}{}
 	return d.ReadBlock(b, p)
+}
+
+// txNodes gives the trees of a transaction their nodes.
+type txNodes struct{ t *Tx }
+
+// AllocNode takes a block that is promised to nobody.
+func (s txNodes) AllocNode(goal format.Block) (format.Block, error) {
+	return s.t.fs.alloc.AllocBlock(s.t.j, goal)
+}
+
+// FreeNode gives a block back that held metadata.
+func (s txNodes) FreeNode(b format.Block) error {
+	s.t.j.Forget(b)
+	return s.t.fs.alloc.Free(s.t.j, b, 1)
+}
+
+// promisedNodes takes nodes out of what was promised to a file, and counts them.
+type promisedNodes struct {
+	txNodes
+	used *int
+}
+
+// AllocNode takes a block that was promised.
+func (s *promisedNodes) AllocNode(goal format.Block) (format.Block, error) {
+	b, err := s.t.fs.alloc.AllocReserved(s.t.j, goal)
+	if err == nil {
+		*s.used++
+	}
+	return b, err
+}
+
+// editTree returns the editor of an inode's tree; a block map of ext2 becomes a
+// tree. raw is what changeInode returned.
+func (t *Tx) editTree(ino format.Ino, raw format.Inode, nodes extent.Nodes) (*extent.Editor, error) {
+	ed, err := extent.Edit(t.j, nodes, &t.fs.geo, t.fs.csum, ino, raw)
+	if errors.Is(err, extent.ErrBlockMap) {
+		err = ed.FromBlockMap()
+	}
+	return ed, err
+}
+
+// addBlocks changes the number of blocks that an inode holds. It fails with
+// EFBIG where that cannot be stored.
+func (t *Tx) addBlocks(raw format.Inode, delta int64) error {
+	if delta == 0 {
+		return nil
+	}
+	geo := &t.fs.geo
+	unit := int64(geo.BlockSize / 512)
+	sectors := int64(raw.Sectors(geo.Features, geo.BlockSize)) + delta*unit
+	if sectors < 0 {
+		return &format.DamagedError{Structure: "i_blocks", Offset: -1, Detail: "holds fewer blocks than the inode has"}
+	}
+	if !raw.SetSectors(geo.Features, geo.BlockSize, uint64(sectors)) {
+		return errTooBig
+	}
+	return nil
+}
+
+// errTooBig is the error of a file that would get larger than it can be.
+var errTooBig = syscall.EFBIG
+
+// maxSize is the largest size of a file in bytes: what the tree can map, and what
+// the inode can count (fs/ext4/super.c: ext4_max_size).
+func (fsys *FS) maxSize() int64 {
+	bs := int64(fsys.geo.BlockSize)
+	limit := int64(format.MaxLBlock) * bs
+	if !fsys.geo.Features.HasROCompat(format.ROCompatHugeFile) {
+		limit = min(limit, (1<<32-1)/(bs/512)*bs)
+	}
+	return limit
+}
+
+// largeFile is the size from which on the feature large_file has to be set.
+const largeFile = 1 << 31
+
+// setSize stores the size of a regular file.
+func (t *Tx) setSize(raw format.Inode, size int64) error {
+	raw.SetSize(uint64(size))
+	if size >= largeFile && !t.fs.geo.Features.HasROCompat(format.ROCompatLargeFile) {
+		return t.useLargeFile()
+	}
+	return nil
 }

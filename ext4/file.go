@@ -1,8 +1,10 @@
 package ext4
 
 import (
+	"errors"
 	"io"
 	"io/fs"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,12 +20,16 @@ const (
 	maxReadFile = 1 << 30
 )
 
-// File is an open file or directory. ReadAt may be called by many goroutines
-// at once; Read, Seek and ReadDir share one position, which a lock guards.
+// File is an open file or directory. ReadAt and WriteAt may be called by many
+// goroutines at once; Read, Write, Seek and ReadDir share one position, which a
+// lock guards.
 type File struct {
 	fs     *FS
 	n      *node
 	name   string
+	flag   int    // os.O_* as given to OpenFile
+	seen   uint64 // the last error of writing back that this file was told of; guarded by mu
+	wrote  atomic.Bool
 	closed atomic.Bool
 
 	mu      sync.Mutex
@@ -80,10 +86,18 @@ func (fsys *FS) openFile(name string, find func(reader) (*inode, error)) (*File,
 		}
 		if n != nil {
 			fsys.openNode(n)
-			return &File{fs: fsys, n: n, name: name}, nil
+			return newFile(fsys, n, name), nil
 		}
 		<-busy
 	}
+}
+
+func newFile(fsys *FS, n *node, name string) *File {
+	f := &File{fs: fsys, n: n, name: name}
+	if d := n.loaded(); d != nil {
+		f.seen, _ = d.errs.since(0)
+	}
+	return f
 }
 
 // ReadFile returns the data of a file of at most 1 GiB; a larger one fails
@@ -94,15 +108,38 @@ func (fsys *FS) ReadFile(name string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	var data []byte
-	err = f.withInode(func(in *inode) error {
-		if err := in.readable(); err != nil {
+	d, err := f.data()
+	if err != nil {
+		return nil, pathError("read", name, err)
+	}
+	if d == nil {
+		var data []byte
+		err = f.withInode(func(in *inode) (err error) {
+			data, err = in.readAll(maxReadFile)
 			return err
-		}
-		data, err = in.readAll(maxReadFile)
-		return err
-	})
-	return data, pathError("read", name, err)
+		})
+		return data, pathError("read", name, err)
+	}
+	size := d.size.Load()
+	if size > maxReadFile {
+		return nil, pathError("read", name, syscall.EFBIG)
+	}
+	data := make([]byte, size)
+	n, err := d.readSome(data, 0)
+	if err == io.EOF {
+		err = nil
+	}
+	return data[:n], pathError("read", name, err)
+}
+
+// data returns the data of a regular file, nil without an error for one that
+// lies in its inode.
+func (f *File) data() (*fileData, error) {
+	d, err := f.n.fileData()
+	if errors.Is(err, errInline) {
+		return nil, nil
+	}
+	return d, err
 }
 
 // withInode calls fn with the inode as it is now, inside a View.
@@ -139,7 +176,25 @@ func (f *File) Close() error {
 	if f.closed.Swap(true) {
 		return f.error("close", fs.ErrClosed)
 	}
+	err := f.finish()
 	f.fs.closeNode(f.n)
+	return f.error("close", err)
+}
+
+// finish does what the end of writing to a file asks for: what was cut to nothing
+// and written again is not left empty by a crash for long.
+func (f *File) finish() error {
+	if !f.wrote.Load() {
+		return nil
+	}
+	d := f.n.loaded()
+	if d == nil {
+		return nil
+	}
+	f.fs.files.stream.yield(d)
+	if d.emptied.Swap(false) {
+		return d.flush(true)
+	}
 	return nil
 }
 
@@ -163,15 +218,28 @@ func (f *File) readAt(p []byte, off int64) (n int, err error) {
 	if err := f.check("read"); err != nil {
 		return 0, err
 	}
-	err = f.withInode(func(in *inode) error {
-		n, err = in.readSome(p, off)
-		return err
-	})
+	if f.flag&accessMode == os.O_WRONLY {
+		return 0, f.error("read", syscall.EBADF)
+	}
+	d, err := f.data()
+	switch {
+	case err != nil:
+	case d != nil:
+		n, err = d.readSome(p, off)
+	default:
+		err = f.withInode(func(in *inode) error {
+			n, err = in.readSome(p, off)
+			return err
+		})
+	}
 	if err != nil && err != io.EOF {
 		err = f.error("read", err)
 	}
 	return n, err
 }
+
+// accessMode is the part of the flags of OpenFile that says what may be done.
+const accessMode = os.O_RDONLY | os.O_WRONLY | os.O_RDWR
 
 // readSome reads what there is from off on.
 func (in *inode) readSome(p []byte, off int64) (int, error) {
@@ -200,6 +268,9 @@ func (in *inode) readSome(p []byte, off int64) (int, error) {
 
 // size returns the size in bytes, and whether the file is a directory.
 func (f *File) size() (size int64, isDir bool, err error) {
+	if d := f.n.loaded(); d != nil {
+		return d.size.Load(), false, nil
+	}
 	err = f.withInode(func(in *inode) error {
 		size, isDir = int64(in.size()), in.isDir()
 		return nil

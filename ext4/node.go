@@ -153,6 +153,4 @@ func (n *node) inode() (in *inode, err error) {
 	return in, err
 }
 
-func (n *node) overlay(*Stat) {}
-func (n *node) drop()         {}
 func (fsys *FS) deleteNode(n *node) { fsys.release(n.ino) }

@@ -61,6 +61,7 @@ type FS struct {
 	j      *journal.Journal // all metadata
 	alloc  *alloc.Allocator // nil when opened for reading
 	nodes  nodeTable
+	files  files           // data of files in use, see writeback.go
 	tables []atomic.Uint64 // where the groups' inode tables begin; 0: not known yet
 	closed atomic.Bool
 }

@@ -14,11 +14,13 @@ import (
 // Tx is a group of operations that take effect together, see FS.Update. What it
 // reads holds its own changes. It is for one goroutine.
 type Tx struct {
-	reader                // of the state with the changes made so far
+	reader   // of the state with the changes made so far
 	j        *journal.Tx
 	time     format.Time  // of the operations
 	unsealed []format.Ino // inodes changed whose checksum is not up to date
 	after    []func()     // run when the transaction has ended, however it did
+	held     []*heldFile  // files whose data is locked, see hold
+	tid      format.Tid   // what it was merged into, once it was
 	ended    bool
 }
 
@@ -85,7 +87,8 @@ func (t *Tx) commit() error {
 		t.abort()
 		return err
 	}
-	_, err := t.j.Commit()
+	var err error
+	t.tid, err = t.j.Commit()
 	t.end()
 	return readOnly(err)
 }

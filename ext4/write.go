@@ -1,0 +1,374 @@
+package ext4
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+
+	"drydock/cache"
+	"drydock/device"
+	"drydock/format"
+	"drydock/internal/extent"
+)
+
+var (
+	_ io.WriterAt   = (*File)(nil)
+	_ io.Writer     = (*File)(nil)
+	_ io.ReaderFrom = (*File)(nil)
+)
+
+// writable returns the data of a file that may be written.
+func (f *File) writable(op string) (*fileData, error) {
+	if err := f.check(op); err != nil {
+		return nil, err
+	}
+	if f.flag&accessMode == os.O_RDONLY {
+		return nil, f.error(op, syscall.EBADF)
+	}
+	d, err := f.n.fileData()
+	if err == nil && !f.wrote.Load() {
+		if err = d.prepare(); err == nil {
+			f.wrote.Store(true)
+		}
+	}
+	if err == nil {
+		err = d.fs.writeFailed()
+	}
+	return d, f.error(op, err)
+}
+
+// writeFailed says why nothing that is written now could reach the device.
+func (fsys *FS) writeFailed() error {
+	if err := fsys.mayWrite(); err != nil {
+		return err
+	}
+	return readOnly(fsys.j.Err())
+}
+
+// prepare makes a file ready for its first write: a block map of ext2 becomes a
+// tree of extents.
+func (d *fileData) prepare() error {
+	if err := d.fs.mayWrite(); err != nil {
+		return err
+	}
+	d.rw.Lock()
+	defer d.rw.Unlock()
+	if d.ready {
+		return nil
+	}
+	mapped := false
+	err := d.fs.view(func(r reader) error {
+		in, err := r.inode(d.n.ino)
+		mapped = err == nil && !in.raw.HasFlags(format.InodeExtents)
+		return err
+	})
+	if err == nil && mapped {
+		err = d.change(func(t *Tx, raw format.Inode) error { return t.mapByExtents(d, raw) })
+	}
+	d.ready = err == nil
+	return err
+}
+
+// mapByExtents turns the block map of a file into a tree.
+func (t *Tx) mapByExtents(d *fileData, raw format.Inode) error {
+	ed, err := t.editTree(d.n.ino, raw, txNodes{t})
+	if err != nil {
+		return err
+	}
+	existing := t.maxExtents(d.n.ino, raw)
+	t.onMergeData(d.n.ino, func(d *fileData) {
+		d.n.mu.Lock()
+		defer d.n.mu.Unlock()
+		d.existing = existing
+	})
+	return t.addBlocks(raw, int64(ed.NodeDelta()))
+}
+
+// errAppend is the error of WriteAt to a file that was opened for appending.
+var errAppend = errors.New("WriteAt to a file opened with O_APPEND")
+
+// WriteAt writes p at off. The data is in memory when it returns, and durable
+// after the next Sync; space for it is set aside, so that ENOSPC comes from here
+// and never later. With an error, n bytes were written.
+func (f *File) WriteAt(p []byte, off int64) (n int, err error) {
+	d, err := f.writable("write")
+	switch {
+	case err != nil:
+		return 0, err
+	case f.flag&os.O_APPEND != 0:
+		err = errAppend
+	case off < 0:
+		err = syscall.EINVAL
+	default:
+		n, _, err = d.write(p, off, false)
+	}
+	return n, f.error("write", err)
+}
+
+// TryWriteAt is WriteAt that does not wait: it takes as much of p as it can
+// without reading, and without waiting for a lock or for memory. Where that is
+// less than all of it, the error is cache.ErrWouldWait; WriteAt does the rest.
+func (f *File) TryWriteAt(p []byte, off int64) (n int, err error) {
+	if f.closed.Load() || !f.wrote.Load() || off < 0 || f.flag&os.O_APPEND != 0 {
+		return 0, cache.ErrWouldWait
+	}
+	d := f.n.loaded()
+	if d == nil {
+		return 0, cache.ErrWouldWait
+	}
+	return d.tryWrite(p, off)
+}
+
+// Write writes p at the file's position, or with O_APPEND at its end.
+func (f *File) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.writeHere(p)
+}
+
+// writeHere is Write for a caller that holds mu.
+func (f *File) writeHere(p []byte) (int, error) {
+	d, err := f.writable("write")
+	if err != nil {
+		return 0, err
+	}
+	n, off, err := d.write(p, f.off, f.flag&os.O_APPEND != 0)
+	if n > 0 || f.flag&os.O_APPEND != 0 {
+		f.off = off + int64(n)
+	}
+	return n, f.error("write", err)
+}
+
+const (
+	readFromChunk = 2 << 20 // bytes that ReadFrom writes at once
+	directMin     = 1 << 20 // from so many bytes on it writes past the cache
+)
+
+// ReadFrom writes all that r has at the file's position, large data past the
+// cache; io.Copy uses it.
+func (f *File) ReadFrom(r io.Reader) (total int64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := io.ReadFull(r, buf)
+		if n > 0 {
+			k, werr := f.writeBulk(buf[:n])
+			total += int64(k)
+			if werr != nil {
+				return total, werr
+			}
+		}
+		if err == io.EOF || err == io.ErrUnexpectedEOF {
+			return total, nil
+		}
+		if err != nil {
+			return total, err
+		}
+		if len(buf) < readFromChunk {
+			buf = make([]byte, len(buf)*4)
+		}
+	}
+}
+
+// writeBulk writes at the file's position, directly if that pays.
+func (f *File) writeBulk(p []byte) (int, error) {
+	if len(p) < directMin || f.flag&os.O_APPEND != 0 {
+		return f.writeHere(p)
+	}
+	n, err := f.WriteDirect(p, f.off)
+	f.off += int64(n)
+	return n, err
+}
+
+// clip shortens p to what a file can hold, and says whether something is left over.
+func (d *fileData) clip(p []byte, off int64) ([]byte, error) {
+	limit := d.fs.maxSize()
+	if off+int64(len(p)) <= limit && off+int64(len(p)) >= off {
+		return p, nil
+	}
+	return p[:max(limit-off, 0)], errTooBig
+}
+
+// write writes p at off, or at the end, and returns where that was.
+func (d *fileData) write(p []byte, off int64, atEnd bool) (n int, at int64, err error) {
+	d.rw.Lock()
+	defer d.rw.Unlock()
+	if atEnd {
+		off = d.size.Load()
+	}
+	p, tooBig := d.clip(p, off)
+	if len(p) == 0 {
+		return 0, off, tooBig
+	}
+	if d.journal {
+		n, err = d.writeJournaled(p, off)
+		return n, off, cmp.Or(err, tooBig)
+	}
+	if err = d.zeroTail(off); err == nil {
+		n, err = d.writePages(p, off)
+	}
+	return n, off, cmp.Or(err, tooBig)
+}
+
+// writePages writes to the cache; where space is short a second time, and in
+// single blocks then, so that the last free block is used. The caller holds rw.
+func (d *fileData) writePages(p []byte, off int64) (n int, err error) {
+	n, err = d.writeOnce(p, off)
+	if !errors.Is(err, syscall.ENOSPC) {
+		return n, err
+	}
+	d.fs.makeRoom()
+	k, err := d.writeOnce(p[n:], off+int64(n))
+	if n += k; !errors.Is(err, syscall.ENOSPC) {
+		return n, err
+	}
+	k, err = d.writeSingly(p[n:], off+int64(n))
+	return n + k, err
+}
+
+func (d *fileData) writeOnce(p []byte, off int64) (n int, err error) {
+	if n, err = d.mapping().WriteAt(p, off); n > 0 {
+		d.took(off + int64(n))
+	}
+	return n, err
+}
+
+// writeSingly writes block by block.
+func (d *fileData) writeSingly(p []byte, off int64) (n int, err error) {
+	bs := d.blockSize()
+	for n < len(p) && err == nil {
+		at := off + int64(n)
+		var k int
+		k, err = d.writeOnce(p[n:min(int64(len(p)), int64(n)+bs-at%bs)], at)
+		n += k
+	}
+	return n, err
+}
+
+// took notes that the file was written up to end. The caller holds rw.
+func (d *fileData) took(end int64) {
+	if end > d.size.Load() {
+		d.size.Store(end)
+	}
+	d.touched()
+}
+
+// tryWrite is write that does not wait.
+func (d *fileData) tryWrite(p []byte, off int64) (n int, err error) {
+	m := d.pages.Load()
+	if m == nil || d.journal || !d.rw.TryLock() {
+		return 0, cache.ErrWouldWait
+	}
+	defer d.rw.Unlock()
+	size := d.size.Load()
+	if off > size && size%d.blockSize() != 0 || off > d.fs.maxSize()-int64(len(p)) {
+		return 0, cache.ErrWouldWait
+	}
+	if n, err = m.TryWriteAt(p, off); n > 0 {
+		d.took(off + int64(n))
+	}
+	if errors.Is(err, syscall.ENOSPC) {
+		err = cache.ErrWouldWait // WriteAt can do more about it
+	}
+	return n, err
+}
+
+// Sync makes durable all that was written to the file, and all of its inode.
+func (f *File) Sync() error { return f.sync("sync", true) }
+
+// Datasync is Sync without times that changed and nothing else.
+func (f *File) Datasync() error { return f.sync("datasync", false) }
+
+func (f *File) sync(op string, times bool) error {
+	if err := f.check(op); err != nil {
+		return err
+	}
+	if !f.fs.opts.ReadWrite {
+		return nil
+	}
+	tid := format.Tid(f.n.tid.Load())
+	d := f.n.loaded()
+	if d != nil {
+		f.fs.files.stream.yield(d)
+		if err := d.flush(times); err != nil {
+			f.told(d)
+			return f.error(op, err)
+		}
+		tid = format.Tid(f.n.tid.Load())
+		if !times {
+			tid = format.Tid(d.dataTid.Load())
+		}
+	}
+	if err := f.fs.j.SyncData(tid); err != nil {
+		return f.error(op, readOnly(err))
+	}
+	if d == nil {
+		return nil
+	}
+	return f.error(op, f.told(d))
+}
+
+// told returns the last error of writing the file back, if this open file was not
+// told of it.
+func (f *File) told(d *fileData) (err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen, err = d.errs.since(f.seen)
+	return err
+}
+
+// Segments returns the ranges of a regular file, up to its size, that hold data;
+// the others are holes. What is allocated and not written is a hole.
+func (f *File) Segments() ([]device.Segment, error) {
+	if err := f.check("seek"); err != nil {
+		return nil, err
+	}
+	d, err := f.data()
+	if err != nil {
+		return nil, f.error("seek", err)
+	}
+	if d == nil {
+		size, _, err := f.size()
+		return []device.Segment{{Off: 0, Len: size}}, f.error("seek", err)
+	}
+	list, err := d.segments()
+	return list, f.error("seek", err)
+}
+
+// segments returns the ranges with data.
+func (d *fileData) segments() (list []device.Segment, err error) {
+	size, bs := d.size.Load(), d.blockSize()
+	m := d.pages.Load()
+	for l := format.LBlock(0); l < d.blocksOf(size); {
+		x, err := d.lookup(l)
+		if err != nil {
+			return nil, err
+		}
+		x = clip(x, l, uint64(d.blocksOf(size)))
+		switch {
+		case x.Kind == extent.Unwritten && m != nil:
+			for _, r := range m.DirtyRuns(l, format.LBlock(x.End())) {
+				list = joinSegment(list, int64(r.First)*bs, int64(r.N)*bs)
+			}
+		case x.Kind != extent.Hole && x.Kind != extent.Unwritten:
+			list = joinSegment(list, int64(l)*bs, int64(x.Len)*bs)
+		}
+		l = format.LBlock(x.End())
+	}
+	if i := len(list) - 1; i >= 0 {
+		list[i].Len = min(list[i].Len, size-list[i].Off)
+	}
+	return list, nil
+}
+
+// joinSegment appends a range, to the last one if it goes on there.
+func joinSegment(list []device.Segment, off, n int64) []device.Segment {
+	if i := len(list) - 1; i >= 0 && list[i].Off+list[i].Len == off {
+		list[i].Len += n
+		return list
+	}
+	return append(list, device.Segment{Off: off, Len: n})
+}
