@@ -155,38 +155,3 @@ func TestKernelJournals(t *testing.T) {
 		requireSameHomes(t, r, linux, ours, what)
 	}
 }
-
-// requireSameFS compares two images but for the superblock and the journal's own.
-func requireSameFS(t testing.TB, a, b string, what string) {
-	x, y := loadImage(t, a), loadImage(t, b)
-	area := imageArea(t, x)
-	skip := map[int64]bool{0: true, int64(area.Extents[0].Start): true}
-	if area.BlockSize == 1024 {
-		skip[1] = true
-	}
-	p, q := make([]byte, area.BlockSize), make([]byte, area.BlockSize)
-	for n := range x.Size() / int64(area.BlockSize) {
-		_, err := x.ReadAt(p, n*int64(area.BlockSize))
-		require.NoError(t, err)
-		_, err = y.ReadAt(q, n*int64(area.BlockSize))
-		require.NoError(t, err)
-		require.True(t, skip[n] || bytes.Equal(p, q), "%s: block %d", what, n)
-	}
-}
-
-// requireSameHomes compares the blocks that a replay wrote, but for those of the
-// file system that a mount changes afterwards: its superblock and descriptors.
-func requireSameHomes(t testing.TB, r *journal.Recovery, a, b string, what string) {
-	x, y := loadImage(t, a), loadImage(t, b)
-	geo, err := format.GeometryOf(imageSuper(t, x))
-	require.NoError(t, err)
-	size := int64(geo.BlockSize)
-	p, q := make([]byte, size), make([]byte, size)
-	for home := range r.Blocks() {
-		_, err := x.ReadAt(p, int64(home)*size)
-		require.NoError(t, err)
-		_, err = y.ReadAt(q, int64(home)*size)
-		require.NoError(t, err)
-		require.True(t, home <= geo.DescBlock(0) || bytes.Equal(p, q), "%s: block %d", what, home)
-	}
-}

@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -257,15 +258,33 @@ func imageExtents(t testing.TB, dev device.Device) []format.Extent {
 	read := devBlocks{dev, geo.BlockSize}
 	require.NoError(t, read.ReadBlock(geo.DescBlock(0), desc))
 	raw := make(format.Inode, geo.InodeSize)
+	ino := format.Ino(sb.JournalInum()) // all images have it in group 0
 	table := format.GroupDesc(desc[:geo.DescSize]).InodeTable()
-	_, err = dev.ReadAt(raw, int64(table)*int64(geo.BlockSize)+int64(format.JournalIno-1)*int64(geo.InodeSize))
+	_, err = dev.ReadAt(raw, int64(table)*int64(geo.BlockSize)+int64(ino-1)*int64(geo.InodeSize))
 	require.NoError(t, err)
+	if raw.LinksCount() == 0 { // E14: the inode is lost, its map is in the superblock
+		raw = backupInode(sb)
+	}
 	var extents []format.Extent
-	for e, err := range extent.NewFile(read, geo, format.ChecksumsOf(sb), format.JournalIno, raw).Map() {
+	for e, err := range extent.NewFile(read, geo, format.ChecksumsOf(sb), ino, raw).Map() {
 		require.NoError(t, err)
 		extents = append(extents, e)
 	}
 	return extents
+}
+
+// backupInode returns an inode with the map that the superblock keeps.
+func backupInode(sb format.Superblock) format.Inode {
+	raw, words := make(format.Inode, sb.InodeSize()), sb.JnlBlocks()
+	for i, v := range words[:15] {
+		binary.LittleEndian.PutUint32(raw.IBlock()[4*i:], v)
+	}
+	if _, err := format.ReadExtentHeader(raw.IBlock()); err == nil {
+		raw.SetFlags(format.InodeExtents)
+	}
+	raw.SetMode(format.ModeRegular | 0o600)
+	raw.SetSize(uint64(words[15])<<32 | uint64(words[16]))
+	return raw
 }
 
 // imageArea returns the area of a file system's journal inode.

@@ -1,6 +1,7 @@
 package journal_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -52,11 +53,12 @@ func openImage(t testing.TB, path string, fn func(dev *device.File)) {
 	fn(dev)
 }
 
-// program runs a program that may fail, and returns its exit code and output.
+// program runs a program that may fail, and returns its exit code and output. To
+// e2fsck it is always the same time.
 func program(t testing.TB, name string, args ...string) (exit int, out string) {
 	oracle.Need(t, name)
 	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "TZ=UTC", "E2FSCK_TIME=1700000000", "PATH="+os.Getenv("PATH")+":/usr/sbin:/sbin")
 	b, err := cmd.CombinedOutput()
 	var failed *exec.ExitError
 	if err != nil && !errors.As(err, &failed) {
@@ -170,4 +172,39 @@ func requireSameImage(t testing.TB, a, b string, what string) {
 // debug runs one command of debugfs that changes the image.
 func debug(t testing.TB, path, format string, args ...any) string {
 	return oracle.Run(t, "debugfs", "-w", "-R", fmt.Sprintf(format, args...), path)
+}
+
+// requireSameFS compares two images but for the superblock and the journal's own.
+func requireSameFS(t testing.TB, a, b string, what string) {
+	x, y := loadImage(t, a), loadImage(t, b)
+	area := imageArea(t, x)
+	skip := map[int64]bool{0: true, int64(area.Extents[0].Start): true}
+	if area.BlockSize == 1024 {
+		skip[1] = true
+	}
+	p, q := make([]byte, area.BlockSize), make([]byte, area.BlockSize)
+	for n := range x.Size() / int64(area.BlockSize) {
+		_, err := x.ReadAt(p, n*int64(area.BlockSize))
+		require.NoError(t, err)
+		_, err = y.ReadAt(q, n*int64(area.BlockSize))
+		require.NoError(t, err)
+		require.True(t, skip[n] || bytes.Equal(p, q), "%s: block %d", what, n)
+	}
+}
+
+// requireSameHomes compares the blocks that a replay wrote, but for those that
+// others change afterwards: the superblock and the descriptors.
+func requireSameHomes(t testing.TB, r *journal.Recovery, a, b string, what string) {
+	x, y := loadImage(t, a), loadImage(t, b)
+	geo, err := format.GeometryOf(imageSuper(t, x))
+	require.NoError(t, err)
+	size := int64(geo.BlockSize)
+	p, q := make([]byte, size), make([]byte, size)
+	for home := range r.Blocks() {
+		_, err := x.ReadAt(p, int64(home)*size)
+		require.NoError(t, err)
+		_, err = y.ReadAt(q, int64(home)*size)
+		require.NoError(t, err)
+		require.True(t, home <= geo.DescBlock(0) || bytes.Equal(p, q), "%s: block %d", what, home)
+	}
 }
