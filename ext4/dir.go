@@ -98,6 +98,7 @@ func (in *inode) walkDir(fn func(format.Dirent) bool) error {
 	if err != nil {
 		return err
 	}
+	v.Blocks = &walkedBlocks{*v.Blocks.(*dirBlocks), map[format.Block]struct{}{}}
 	return v.Walk(func(_ format.LBlock, d format.Dirent) bool { return fn(d) })
 }
 
@@ -153,15 +154,25 @@ func (in *inode) lookupInline(name string) (ino format.Ino, err error) {
 	return ino, err
 }
 
+// dirLength returns how many blocks a directory has.
+func (in *inode) dirLength() (format.LBlock, error) {
+	blocks := ceilDiv(in.size(), uint64(in.fs.geo.BlockSize))
+	if blocks > uint64(in.fs.geo.BlocksCount) || blocks > format.MaxLBlock {
+		return 0, in.damaged("directory of %d bytes in a file system of %d blocks", in.size(), in.fs.geo.BlocksCount)
+	}
+	return format.LBlock(blocks), nil
+}
+
 // dirView returns the directory as package dir reads it, for one walk or lookup.
 func (in *inode) dirView() (*dir.View, error) {
 	f := in.fs
-	blocks := ceilDiv(in.size(), uint64(f.geo.BlockSize))
-	if blocks > uint64(f.geo.BlocksCount) || blocks > format.MaxLBlock {
-		return nil, in.damaged("directory of %d bytes in a file system of %d blocks", in.size(), f.geo.BlocksCount)
+	blocks, err := in.dirLength()
+	if err != nil {
+		return nil, err
 	}
+	d := newDirBlocks(in, blocks)
 	return &dir.View{
-		Blocks:        &dirBlocks{reader: in.reader, blocks: in.blockMap(), count: format.LBlock(blocks), seen: map[format.Block]struct{}{}},
+		Blocks:        &d,
 		BlockSize:     f.geo.BlockSize,
 		Ino:           in.num,
 		Generation:    in.raw.Generation(),

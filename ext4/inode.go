@@ -43,7 +43,7 @@ func (r reader) inode(ino format.Ino) (*inode, error) {
 		return nil, fmt.Errorf("inode %d in the inode table: %w", ino, err)
 	}
 	raw := format.Inode(bytes.Clone(block[at : at+r.fs.geo.InodeSize]))
-	tx, ok := r.source.(txSource)
+	tx, ok := r.src.(txSource)
 	unsealed := ok && slices.Contains(tx.t.unsealed, ino)
 	if !unsealed && !r.fs.sealed(r.fs.csum.VerifyInode(ino, raw)) {
 		return nil, &format.DamagedError{Structure: fmt.Sprintf("inode %d", ino), Block: n, Offset: at, Detail: "wrong checksum"}

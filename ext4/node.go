@@ -42,6 +42,7 @@ func (fsys *FS) getNode(ino format.Ino) (n *node, busy <-chan struct{}) {
 	defer t.mu.Unlock()
 	if n = t.byNo[ino]; n == nil {
 		n = &node{fs: fsys, ino: ino}
+		n.tid.Store(uint32(fsys.j.Running())) // when it changed last is not known
 		t.byNo[ino] = n
 	}
 	if n.dying != nil {
@@ -67,27 +68,37 @@ func (fsys *FS) peekNode(ino format.Ino) *node {
 // putNode gives a reference back. The last one of an unlinked inode deletes
 // that, which takes transactions: the caller holds none.
 func (fsys *FS) putNode(n *node) {
-	if fsys.dropRef(n) {
+	switch fsys.dropRef(n) {
+	case nodeUnused:
+		n.gone()
+	case nodeDoomed:
 		fsys.deleteNode(n)
 	}
 }
 
-// dropRef gives a reference back and reports whether the inode is to be
-// deleted now; then the node stays in the table until that is done.
-func (fsys *FS) dropRef(n *node) (doomed bool) {
+// nodeFate is what becomes of a node when a reference is given back.
+type nodeFate int
+
+const (
+	nodeUsed   nodeFate = iota // somebody else has one
+	nodeUnused                 // it is not in the table any more
+	nodeDoomed                 // it stays there until its inode is deleted, which is due now
+)
+
+func (fsys *FS) dropRef(n *node) nodeFate {
 	t := &fsys.nodes
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n.refs--
 	switch {
 	case n.refs > 0:
-		return false
+		return nodeUsed
 	case n.unlinked:
 		n.dying = make(chan struct{})
-		return true
+		return nodeDoomed
 	}
 	delete(t.byNo, n.ino)
-	return false
+	return nodeUnused
 }
 
 // claim takes an inode for deletion by a transaction, until release. It fails
@@ -108,8 +119,10 @@ func (fsys *FS) release(ino format.Ino) {
 	t := &fsys.nodes
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	close(t.byNo[ino].dying)
-	delete(t.byNo, ino)
+	if n := t.byNo[ino]; n != nil && n.dying != nil {
+		close(n.dying)
+		delete(t.byNo, ino)
+	}
 }
 
 // openNode counts an open file; closeNode ends it and gives its reference back.
@@ -122,6 +135,9 @@ func (fsys *FS) openNode(n *node) {
 // closeNode ends an open file. Data of an unlinked inode that nobody has open
 // is forgotten before it is written.
 func (fsys *FS) closeNode(n *node) {
+	if fsys.closed.Load() {
+		return
+	}
 	fsys.nodes.mu.Lock()
 	n.opens--
 	useless := n.unlinked && n.opens == 0
@@ -130,18 +146,6 @@ func (fsys *FS) closeNode(n *node) {
 		n.drop()
 	}
 	fsys.putNode(n)
-}
-
-// markUnlinked says that no name leads to the inode any more, or that one does
-// again. It returns the node with a reference if there is one.
-func (fsys *FS) markUnlinked(ino format.Ino, unlinked bool) *node {
-	n := fsys.peekNode(ino)
-	if n != nil {
-		fsys.nodes.mu.Lock()
-		n.unlinked = unlinked
-		fsys.nodes.mu.Unlock()
-	}
-	return n
 }
 
 // inode reads the inode as it is now, whatever state it is in.
@@ -153,4 +157,32 @@ func (n *node) inode() (in *inode, err error) {
 	return in, err
 }
 
-func (fsys *FS) deleteNode(n *node) { fsys.release(n.ino) }
+// setUnlinked notes whether an inode in use has lost its last name.
+func (t *nodeTable) setUnlinked(ino format.Ino, unlinked bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n := t.byNo[ino]; n != nil {
+		n.unlinked = unlinked
+	}
+}
+
+// remove takes a node out of the table.
+func (t *nodeTable) remove(ino format.Ino) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.byNo, ino)
+}
+
+// stamp notes the transaction that changed inodes last.
+func (t *nodeTable) stamp(inos []format.Ino, tid format.Tid) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.byNo) == 0 {
+		return
+	}
+	for _, ino := range inos {
+		if n := t.byNo[ino]; n != nil {
+			n.tid.Store(uint32(tid))
+		}
+	}
+}

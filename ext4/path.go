@@ -2,6 +2,7 @@ package ext4
 
 import (
 	"io/fs"
+	"os"
 	"strings"
 	"syscall"
 
@@ -38,6 +39,20 @@ func (fsys *FS) lookup(name string, follow bool, fn func(in *inode) error) error
 // resolve returns the inode that name leads to; follow says whether that may
 // be the target of a symbolic link.
 func (rd reader) resolve(name string, follow bool) (*inode, error) {
+	r, err := rd.start(name)
+	if err != nil {
+		return nil, err
+	}
+	for name != "" {
+		if name, err = r.step(name, follow); err != nil {
+			return nil, err
+		}
+	}
+	return r.here(), nil
+}
+
+// start begins to follow a name, at the root.
+func (rd reader) start(name string) (*resolver, error) {
 	if rd.fs.closed.Load() {
 		return nil, fs.ErrClosed
 	}
@@ -48,13 +63,7 @@ func (rd reader) resolve(name string, follow bool) (*inode, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := resolver{reader: rd, steps: []*inode{root}}
-	for name != "" {
-		if name, err = r.step(name, follow); err != nil {
-			return nil, err
-		}
-	}
-	return r.here(), nil
+	return &resolver{reader: rd, steps: []*inode{root}}, nil
 }
 
 // here returns the inode reached so far.
@@ -116,6 +125,67 @@ func (r *resolver) link(in *inode, rest string) (string, error) {
 	return target + rest, nil
 }
 
+// place is where a name leads but for its last element.
+type place struct {
+	dir   *inode   // the directory that the last element is looked up in
+	above []*inode // the directories from the root to dir
+	name  string   // the last element: a name, "." or ".."; "" for the root
+	slash bool     // a slash follows: a directory is meant
+}
+
+// place follows a name up to its last element, which is not looked at.
+func (rd reader) place(name string) (place, error) {
+	r, err := rd.start(name)
+	if err != nil {
+		return place{}, err
+	}
+	return r.place(name)
+}
+
+func (r *resolver) place(name string) (place, error) {
+	for {
+		elem, rest := cutElement(name)
+		if strings.Trim(rest, "/") == "" {
+			if !r.here().isDir() {
+				return place{}, syscall.ENOTDIR
+			}
+			return place{dir: r.here(), above: r.steps, name: elem, slash: rest != ""}, nil
+		}
+		var err error
+		if name, err = r.step(name, true); err != nil {
+			return place{}, err
+		}
+	}
+}
+
+// isName reports whether the last element is one that a directory can hold.
+func (p place) isName() bool { return p.name != "" && p.name != "." && p.name != ".." }
+
+// child returns the inode that the last element names.
+func (p place) child() (*inode, error) {
+	r := resolver{reader: p.dir.reader, steps: p.above}
+	return r.child(p.name)
+}
+
+// childOrNil is child, with nil where there is none.
+func (p place) childOrNil() (*inode, error) {
+	in, err := p.child()
+	if err == syscall.ENOENT {
+		return nil, nil
+	}
+	return in, err
+}
+
+// below reports whether the place lies in a directory, or deeper.
+func (p place) below(ino format.Ino) bool {
+	for _, in := range p.above {
+		if in.num == ino {
+			return true
+		}
+	}
+	return false
+}
+
 // cutElement splits off the first element. The rest keeps its slash, so that
 // a name that ends in one still asks for a directory.
 func cutElement(name string) (elem, rest string) {
@@ -140,5 +210,16 @@ func pathError(op, name string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if _, done := err.(*fs.PathError); done {
+		return err
+	}
 	return &fs.PathError{Op: op, Path: name, Err: err}
+}
+
+// linkError is pathError for an operation on two names.
+func linkError(op, old, name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &os.LinkError{Op: op, Old: old, New: name, Err: err}
 }

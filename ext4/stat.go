@@ -2,6 +2,7 @@ package ext4
 
 import (
 	"io/fs"
+	"syscall"
 	"time"
 
 	"drydock/format"
@@ -90,6 +91,28 @@ func FileMode(mode uint16) fs.FileMode {
 		}
 	}
 	return m
+}
+
+// DiskMode is the inverse of FileMode. It fails with syscall.EINVAL for a type
+// that does not exist on the disk; bits that have no place there are dropped.
+func DiskMode(mode fs.FileMode) (uint16, error) {
+	for disk, m := range fileModes {
+		if m == mode.Type() {
+			return disk | diskPerm(mode), nil
+		}
+	}
+	return 0, syscall.EINVAL
+}
+
+// diskPerm returns the permissions of a mode as they are on the disk.
+func diskPerm(mode fs.FileMode) uint16 {
+	perm := uint16(mode.Perm())
+	for _, b := range modeBits {
+		if mode&b.mode != 0 {
+			perm |= b.disk
+		}
+	}
+	return perm
 }
 
 // dirTypes has the types of directory entries in terms of io/fs; FTUnknown is not there.

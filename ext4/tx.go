@@ -14,14 +14,16 @@ import (
 // Tx is a group of operations that take effect together, see FS.Update. What it
 // reads holds its own changes. It is for one goroutine.
 type Tx struct {
-	reader   // of the state with the changes made so far
-	j        *journal.Tx
-	time     format.Time  // of the operations
-	unsealed []format.Ino // inodes changed whose checksum is not up to date
-	after    []func()     // run when the transaction has ended, however it did
-	held     []*heldFile  // files whose data is locked, see hold
-	tid      format.Tid   // what it was merged into, once it was
-	ended    bool
+	reader       // of the state with the changes made so far
+	j            *journal.Tx
+	time         format.Time  // of the operations
+	unsealed     []format.Ino // inodes changed whose checksum is not up to date
+	superChanged bool         // the superblock, likewise
+	inos         []format.Ino // inodes changed, some more than once
+	tid          format.Tid   // set by commit
+	after        []func()     // run when the transaction has ended, however it did
+	held         []*heldFile  // files whose data is locked, see hold
+	ended        bool
 }
 
 // Update runs fn in a transaction. All that fn does through it is durable
@@ -87,8 +89,15 @@ func (t *Tx) commit() error {
 		t.abort()
 		return err
 	}
-	var err error
-	t.tid, err = t.j.Commit()
+	if err := t.fs.beforeChange(t.j.Size()); err != nil {
+		t.abort()
+		return err
+	}
+	tid, err := t.j.Commit()
+	if err == nil {
+		t.tid = tid
+		t.fs.nodes.stamp(t.inos, tid)
+	}
 	t.end()
 	return readOnly(err)
 }
@@ -113,26 +122,41 @@ func (t *Tx) try(fn func(t *Tx) error) error {
 	if t.ended {
 		return fs.ErrClosed
 	}
-	before := len(t.unsealed)
+	before, superChanged := len(t.unsealed), t.superChanged
+	t.superChanged = false
 	err := t.j.Try(func() error {
 		if err := fn(t); err != nil {
 			return err
 		}
 		return t.seal(before)
 	})
-	t.unsealed = t.unsealed[:before]
+	t.unsealed, t.superChanged = t.unsealed[:before], superChanged
 	return err
 }
 
 // changeInode returns the bytes of an inode to change. They are good until the
 // next call of try. The checksum is set at the end.
 func (t *Tx) changeInode(ino format.Ino) (format.Inode, error) {
-	if !slices.Contains(t.unsealed, ino) {
+	first := !slices.Contains(t.unsealed, ino)
+	if first {
 		if _, err := t.inode(ino); err != nil {
 			return nil, err
 		}
 	}
-	return t.slotOf(ino)
+	raw, err := t.slotOf(ino)
+	if err == nil && first {
+		t.foldTimes(ino, raw)
+	}
+	return raw, err
+}
+
+// foldTimes puts into the inode what its node knows of the time of the last
+// write, so that what is set now comes later.
+func (t *Tx) foldTimes(ino format.Ino, raw format.Inode) {
+	if n := t.fs.peekNode(ino); n != nil {
+		n.foldTimes(t, raw)
+		t.after = append(t.after, func() { t.fs.putNode(n) })
+	}
 }
 
 // slotOf is changeInode for an inode whose bytes may be anything.
@@ -147,6 +171,7 @@ func (t *Tx) slotOf(ino format.Ino) (format.Inode, error) {
 	}
 	if !slices.Contains(t.unsealed, ino) {
 		t.unsealed = append(t.unsealed, ino)
+		t.inos = append(t.inos, ino)
 	}
 	return format.Inode(block[at : at+t.fs.geo.InodeSize]), nil
 }
@@ -161,7 +186,15 @@ func (t *Tx) seal(from int) error {
 		}
 		t.fs.csum.SealInode(ino, raw)
 	}
-	return nil
+	if !t.superChanged {
+		return nil
+	}
+	sb, err := t.changeSuper()
+	if err == nil {
+		format.SealSuperblock(sb)
+		t.superChanged = false
+	}
+	return err
 }
 
 // sealInode stores the checksum of an inode that changeInode returned. It may be
