@@ -93,35 +93,6 @@ func (in *inode) blockMap() *extent.File {
 	return extent.NewFile(in.reader, in.fs.geo, sums, in.num, in.raw)
 }
 
-// dirBlocks gives package dir the blocks of a directory, for one walk or
-// lookup. None of those reads a block twice: one that turns up again is mapped
-// twice, and without end if an image is made to.
-type dirBlocks struct {
-	reader
-	blocks *extent.File
-	count  format.LBlock
-	seen   map[format.Block]struct{}
-}
-
-func (d *dirBlocks) NumBlocks() format.LBlock { return d.count }
-
-// ReadLBlock reads a block, which must be mapped and written: directories have no holes.
-func (d *dirBlocks) ReadLBlock(n format.LBlock, p []byte) error {
-	x, err := d.blocks.Lookup(n)
-	if err != nil {
-		return err
-	}
-	if x.Start == 0 || x.Unwritten {
-		return &format.DamagedError{Structure: "directory", Offset: -1, Detail: "has a hole"}
-	}
-	b := x.Start + format.Block(n-x.LBlock)
-	if _, again := d.seen[b]; again {
-		return &format.DamagedError{Structure: "directory", Block: b, Offset: -1, Detail: "has this block twice"}
-	}
-	d.seen[b] = struct{}{}
-	return d.ReadBlock(b, p)
-}
-
 // txNodes gives the trees of a transaction their nodes.
 type txNodes struct{ t *Tx }
 
