@@ -55,8 +55,10 @@ func (a *Allocator) claim(tx *journal.Tx, runs []Run) error {
 	var picked []Run
 	tx.OnMerge(func() { a.eachMap(picked, func(m *blockMap, _, n int) { a.pin(m, -n) }) })
 	tx.OnAbort(func() {
-		a.eachMap(picked, func(m *blockMap, from, n int) { a.release(m, from, n) })
-		a.space.lose(-len(picked))
+		a.eachMap(picked, func(m *blockMap, from, n int) {
+			a.release(m, from, n)
+			a.space.lose(-n)
+		})
 	})
 	a.mu.Lock()
 	defer a.unlock()
@@ -66,19 +68,27 @@ func (a *Allocator) claim(tx *journal.Tx, runs []Run) error {
 		if err != nil {
 			return err
 		}
-		for i := at; i < at+int(r.N); i++ {
-			b := a.blockAt(m, i)
-			if m.busy.Test(i) {
-				a.claimed[b]++
-				tx.OnAbort(func() { a.unclaim(b) })
-				continue
+		for end := at + int(r.N); at < end; {
+			from, n := m.busy.NextFree(at, end)
+			a.claimAgain(tx, m, at, from)
+			if n > 0 {
+				a.take(m, from, n)
+				a.space.lose(n)
+				picked = append(picked, Run{a.blockAt(m, from), uint32(n)})
 			}
-			a.take(m, i, 1)
-			a.space.lose(1)
-			picked = append(picked, Run{b, 1})
+			at = from + n
 		}
 	}
 	return nil
+}
+
+// claimAgain takes back blocks of m that are freed, but not durably.
+func (a *Allocator) claimAgain(tx *journal.Tx, m *blockMap, from, end int) {
+	for i := from; i < end; i++ {
+		b := a.blockAt(m, i)
+		a.claimed[b]++
+		tx.OnAbort(func() { a.unclaim(b) })
+	}
 }
 
 // unclaim undoes the claim of a block that was freed before.
