@@ -58,10 +58,10 @@ func (j *Journal) reserve(n uint32) error {
 // checkpointIfHalfFull starts a checkpoint in the background when half of the
 // log, or of the memory for what is in it, is used.
 func (j *Journal) checkpointIfHalfFull() {
-	if j.log == nil {
+	l := j.log
+	if l == nil || j.late {
 		return
 	}
-	l := j.log
 	enough := func() bool {
 		return l.free >= (l.end-l.first)/2 && j.dirty <= j.maxDirty*3/4
 	}

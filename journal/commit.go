@@ -118,10 +118,6 @@ func (j *Journal) commit(t *transaction) {
 	if j.log == nil {
 		write = j.writeAllHome
 	}
-	if j.faults.releaseBeforeDurable {
-		runAll(t.onDurable)
-		t.onDurable = nil
-	}
 	if err := write(t); err != nil {
 		j.abort(err)
 		j.release()

@@ -117,6 +117,7 @@ type Journal struct {
 
 	background sync.WaitGroup // commits and checkpoints that nobody waits for
 	inline     bool           // for tests: nothing happens in the background
+	late       bool           // for tests: no checkpoint before the log is full
 }
 
 // Open makes a journal whose log is empty ready for use; it writes nothing. It

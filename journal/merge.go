@@ -32,6 +32,9 @@ func (t *Tx) Commit() (format.Tid, error) {
 func (t *Tx) finish() {
 	runAll(t.s.onMerge)
 	j := t.j
+	if j.faults.releaseBeforeDurable {
+		runAll(t.s.onDurable)
+	}
 	t.end()
 	j.commitIfLarge()
 }
