@@ -66,7 +66,23 @@ func (fsys *FS) makeRoom() {
 	defer fsys.files.room.Unlock()
 	fsys.writeAll(false)
 	if _, _, pending, _ := fsys.alloc.Totals(); pending > 0 {
-		fsys.j.Sync(fsys.j.Running())
+		fsys.awaitFreed()
+	}
+}
+
+// awaitFreed makes all that was freed durable and waits until it can be used again.
+func (fsys *FS) awaitFreed() {
+	t, err := fsys.j.Begin()
+	if err != nil {
+		return
+	}
+	usable := make(chan struct{})
+	t.OnDurable(func() { close(usable) }) // behind those of the frees before
+	if _, err := t.Commit(); err != nil {
+		return
+	}
+	if fsys.j.SyncAll() == nil {
+		<-usable
 	}
 }
 
@@ -264,13 +280,9 @@ func (d *fileData) punch(from, to int64) error {
 // punchSome frees blocks of [first, end), from the end on, and returns the end of
 // what is left.
 func (t *Tx) punchSome(d *fileData, raw format.Inode, first, end format.LBlock) (format.LBlock, error) {
-	next, err := t.cutTree(d.n.ino, raw, first, end)
-	if err != nil {
-		return end, err
-	}
-	existing := t.maxExtents(d.n.ino, raw)
-	t.onMergeData(d.n.ino, func(d *fileData) { d.vacate(next, end, existing) })
-	return next, nil
+	return t.cutTree(d.n.ino, raw, first, end, func(d *fileData, next format.LBlock, existing int) {
+		d.vacate(next, end, existing)
+	})
 }
 
 // zeroEdges makes zeros of the bytes [from, to) that lie outside of the whole

@@ -205,12 +205,16 @@ type stream struct {
 	owner *fileData
 	busy  bool  // the owner is in a write
 	left  int64 // bytes of its turn
-	turn  int   // changes with each use
+	pause time.Duration
+	turn  int // changes with each use
 }
 
+// How long a turn is in bytes, and how long others wait for a file that does not
+// go on: longer if it is known to have more to come.
 const (
 	turnBytes = 16 << 20
-	turnPause = 2 * time.Millisecond
+	turnPause = 5 * time.Millisecond
+	hintPause = 100 * time.Millisecond
 )
 
 // enter waits for the file's turn if new blocks are to be written, and reports
@@ -228,9 +232,9 @@ func (s *stream) enter(d *fileData, fresh bool) bool {
 		s.free.Wait()
 	}
 	if s.owner == nil {
-		s.left = turnBytes
+		s.left, s.pause = turnBytes, turnPause
 		if hint := d.hint.Load() - d.size.Load(); hint > 0 {
-			s.left = hint
+			s.left, s.pause = hint, hintPause
 		}
 	}
 	s.owner, s.busy = d, true
@@ -250,7 +254,7 @@ func (s *stream) leave(ours bool, d *fileData, n int64) {
 		s.owner = nil
 	} else {
 		turn := s.turn
-		time.AfterFunc(turnPause, func() { s.expire(turn) })
+		time.AfterFunc(s.pause, func() { s.expire(turn) })
 	}
 	s.free.Broadcast()
 }

@@ -184,7 +184,7 @@ func (f *File) Close() error {
 // finish does what the end of writing to a file asks for: what was cut to nothing
 // and written again is not left empty by a crash for long.
 func (f *File) finish() error {
-	if !f.wrote.Load() {
+	if !f.wrote.Load() || f.fs.closed.Load() {
 		return nil
 	}
 	d := f.n.loaded()

@@ -142,21 +142,11 @@ func (w *recorder) share(p *share) (whole bool, err error) {
 	if err := w.size(p, raw, &now, whole); err != nil {
 		return false, err
 	}
-	p.d.stampIn(w.t, raw)
 	w.t.j.OnMerge(func() { p.merged(&now) })
 	if len(now.pieces) > 0 || now.size > 0 {
 		w.files = append(w.files, p.d)
 	}
 	return whole, nil
-}
-
-// stampIn puts the time of the last write into the inode if it is not there.
-func (d *fileData) stampIn(t *Tx, raw format.Inode) {
-	d.n.mu.RLock()
-	defer d.n.mu.RUnlock()
-	if d.stamped {
-		d.stampInode(t, raw)
-	}
 }
 
 // recorded is what one transaction records of a share.

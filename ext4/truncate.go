@@ -23,13 +23,10 @@ func (t *Tx) truncate(n *node, ino format.Ino, size int64) (more bool, err error
 		raw.SetSize(uint64(size))
 	}
 	from := t.fs.blocksFor(size)
-	next, err := t.cutTree(ino, raw, from, format.MaxLBlock)
-	if err != nil {
-		return false, err
-	}
-	existing := t.maxExtents(ino, raw)
-	t.onMergeData(ino, func(d *fileData) { d.cutTo(size, existing) })
-	return next > from, nil
+	next, err := t.cutTree(ino, raw, from, format.MaxLBlock, func(d *fileData, _ format.LBlock, existing int) {
+		d.cutTo(size, existing)
+	})
+	return next > from, err
 }
 
 // maxExtents is that of an inode that is being changed.
@@ -74,8 +71,24 @@ func (fsys *FS) blocksFor(size int64) format.LBlock {
 const maxForget = 1 << 16
 
 // cutTree frees the blocks [from, to) of a file from their end on, as far as the
-// transaction has room; [from, next) is left to be done.
-func (t *Tx) cutTree(ino format.Ino, raw format.Inode, from, to format.LBlock) (next format.LBlock, err error) {
+// transaction has room; [from, next) is left to be done. When the transaction is
+// merged, vacate is called with what is in memory of the file, if anything: until
+// it returns, blocks that were freed are not used again, even if the transaction
+// is durable already.
+func (t *Tx) cutTree(ino format.Ino, raw format.Inode, from, to format.LBlock, vacate func(d *fileData, next format.LBlock, existing int)) (next format.LBlock, err error) {
+	vacant := make(chan struct{})
+	t.j.OnDurable(func() { <-vacant }) // in front of what freeing has done then
+	if next, err = t.cutBlocks(ino, raw, from, to); err != nil {
+		return to, err
+	}
+	existing := t.maxExtents(ino, raw)
+	t.onMergeData(ino, func(d *fileData) { vacate(d, next, existing) })
+	t.j.OnMerge(func() { close(vacant) })
+	return next, nil
+}
+
+// cutBlocks is cutTree on the disk.
+func (t *Tx) cutBlocks(ino format.Ino, raw format.Inode, from, to format.LBlock) (next format.LBlock, err error) {
 	c := cutter{t: t, journaled: t.journalsData(raw)}
 	if !raw.HasFlags(format.InodeExtents) && from == 0 && to == format.MaxLBlock {
 		return from, c.blockMap(ino, raw)
