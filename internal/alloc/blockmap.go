@@ -48,12 +48,20 @@ func (a *Allocator) blockMapOf(g format.Group) (*blockMap, error) {
 // mapBuffer returns room for a map: that of the map used least recently, when
 // there are as many as memory allows.
 func (a *Allocator) mapBuffer() Bitmap {
-	if len(a.maps) >= a.maxMaps && a.idle.Len() > 0 {
-		m := a.idle.Remove(a.idle.Back()).(*blockMap)
-		delete(a.maps, m.group)
+	if m := a.evict(a.maxMaps - 1); m != nil {
 		return m.busy
 	}
 	return make(Bitmap, a.geo.BlockSize)
+}
+
+// evict forgets maps with nothing under way, those used least recently first,
+// until there are no more than most; it returns the last one.
+func (a *Allocator) evict(most int) (m *blockMap) {
+	for len(a.maps) > most && a.idle.Len() > 0 {
+		m = a.idle.Remove(a.idle.Back()).(*blockMap)
+		delete(a.maps, m.group)
+	}
+	return m
 }
 
 // readBlockMap reads the block bitmap of a group and checks it: its checksum,
@@ -138,6 +146,7 @@ func (a *Allocator) pin(m *blockMap, n int) {
 		m.idle = nil
 	case m.pins == 0 && m.idle == nil:
 		m.idle = a.idle.PushFront(m)
+		a.evict(a.maxMaps)
 	}
 }
 

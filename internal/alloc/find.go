@@ -8,9 +8,10 @@ import (
 // asked for.
 const maxScans = 32
 
-// found is a run of blocks that are not busy.
+// found is a run of blocks that are not busy. It names the group and not the map:
+// that may have to make room while the search goes on.
 type found struct {
-	m       *blockMap
+	group   format.Group
 	from, n int
 	began   int // the bit where the search in the group began
 }
@@ -38,15 +39,19 @@ func (a *Allocator) settle(f found, limit int, reserved bool) (format.Block, uin
 	if f.n == 0 {
 		return 0, 0, a.space.noSpace(limit)
 	}
+	m, err := a.blockMapOf(f.group)
+	if err != nil {
+		return 0, 0, a.space.noSpace(limit)
+	}
 	n, err := a.space.take(min(f.n, limit), reserved)
 	if err != nil {
 		return 0, 0, err
 	}
-	a.take(f.m, f.from, n)
-	if f.began == f.m.rotor {
-		f.m.rotor = (f.from + n) % f.m.blocks
+	a.take(m, f.from, n)
+	if f.began == m.rotor {
+		m.rotor = (f.from + n) % m.blocks
 	}
-	return a.blockAt(f.m, f.from), uint32(n), nil
+	return a.blockAt(m, f.from), uint32(n), nil
 }
 
 // blockAt is the block of bit i of a map.
@@ -121,7 +126,7 @@ func (a *Allocator) searchGroup(g format.Group, at, want int) found {
 	}
 	from := m.busy.FindClearRun(at, m.blocks, want)
 	if from >= 0 {
-		return found{m, from, want, at}
+		return found{g, from, want, at}
 	}
 	f := a.scan(m, want)
 	f.began = at
@@ -131,11 +136,11 @@ func (a *Allocator) searchGroup(g format.Group, at, want int) found {
 // scan goes through a whole group for the first run of want blocks, or the
 // longest if there is none; then the group's longest run is known exactly.
 func (a *Allocator) scan(m *blockMap, want int) found {
-	best := found{m: m}
+	best := found{group: m.group}
 	for at := 0; at < m.blocks; {
 		from, n := m.busy.NextFree(at, m.blocks)
 		if n >= want {
-			return found{m: m, from: from, n: want}
+			return found{group: m.group, from: from, n: want}
 		}
 		if n > best.n {
 			best.from, best.n = from, n

@@ -336,7 +336,9 @@ func (m *model) check() {
 	if m.rng.IntN(40) > 0 {
 		return
 	}
-	for b, used := range m.used() {
+	onDisk := m.used()
+	require.NoError(m.t, m.a.Verify(onDisk))
+	for b, used := range onDisk {
 		if s := m.state[b]; b >= int(m.geo.FirstDataBlock) && used != (s == blockUsed || s == blockForeign) {
 			m.t.Fatalf("block %d in state %d: used is %v", b, s, used)
 		}

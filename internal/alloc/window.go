@@ -62,7 +62,7 @@ func (a *Allocator) FindIn(w *Window, goal format.Block, want, expect uint32, re
 	f := a.room(w, goal, limit, int(expect))
 	start, n, err = a.settle(f, limit, reserved)
 	if rest := f.n - int(n); err == nil && rest > 0 {
-		a.keep(w, f.m, f.from+int(n), rest)
+		a.keep(w, a.maps[f.group], f.from+int(n), rest) // which is in memory: blocks of it were just picked
 	}
 	return start, n, err
 }
@@ -95,7 +95,7 @@ func (a *Allocator) freeAt(goal format.Block, least, most int) found {
 	if n < least {
 		return found{}
 	}
-	return found{m, at, n, at}
+	return found{g, at, n, at}
 }
 
 // fromWindow picks blocks out of a window that has some: from the goal on, if
