@@ -158,12 +158,15 @@ func (r *fastReplay) putInode(t *Tx, rec format.FCRecord) error {
 	if err != nil {
 		return err
 	}
-	r.touched[ino] = true
 	was := append(format.Inode(nil), slot...)
 	fresh := was.Mode() == 0 || was.Dtime() != 0 && was.LinksCount() == 0 || was.Generation() != now.Generation()
 	if fresh {
+		if err := r.discard(t, ino, was); err != nil {
+			return err
+		}
 		clear(slot)
 	}
+	r.touched[ino] = true
 	copy(slot[:iBlockStart], now[:iBlockStart])
 	copy(slot[iBlockEnd:], now[iBlockEnd:])
 	if slot.HasFlags(format.InodeExtents) {
@@ -178,6 +181,37 @@ func (r *fastReplay) putInode(t *Tx, rec format.FCRecord) error {
 		copy(slot.IBlock(), now.IBlock()) // a device, or the target of a short symbolic link
 	}
 	return nil
+}
+
+// discard frees what an inode has that another one takes the number of.
+func (r *fastReplay) discard(t *Tx, ino format.Ino, was format.Inode) error {
+	inUse := was.Mode() != 0 && (was.LinksCount() > 0 || t.fs.isOrphan(ino) || r.touched[ino])
+	if err := t.dropOrphan(ino); err != nil || !inUse {
+		return err
+	}
+	blocks, err := (&inode{reader: t.reader, num: ino, raw: was}).allBlocks()
+	r.freed = append(r.freed, blocks...)
+	return err
+}
+
+// allBlocks returns the blocks of data, map and attributes.
+func (in *inode) allBlocks() (list []blockRange, err error) {
+	for x, err := range in.extents(0) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, blockRange{x.Start, x.Start + format.Block(x.Len)})
+	}
+	for b, err := range in.blockMap().Nodes() {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, blockRange{b, b + 1})
+	}
+	if acl := in.raw.FileACL(); acl != 0 {
+		list = append(list, blockRange{acl, acl + 1})
+	}
+	return list, nil
 }
 
 // keepDirFields gives the inode of a directory the fields that go with its blocks.
@@ -244,6 +278,9 @@ func (r *fastReplay) parentOf(t *Tx, d format.FCDentry) (place, error) {
 	return place{dir: dir, above: []*inode{dir}, name: string(d.Name)}, t.checkFastIno(d.Ino)
 }
 
+// Records do not tell when a directory changed: the time of the inode that got or
+// lost a name there has to do.
+
 // create gives a new inode its first name. A new directory gets its first block.
 func (r *fastReplay) create(t *Tx, d format.FCDentry) error {
 	p, err := r.parentOf(t, d)
@@ -254,7 +291,7 @@ func (r *fastReplay) create(t *Tx, d format.FCDentry) error {
 	if err != nil {
 		return err
 	}
-	r.touched[d.Ino] = true
+	r.touched[d.Ino], t.time = true, raw.Ctime()
 	if !raw.IsType(format.ModeDir) {
 		raw.SetLinksCount(1)
 		return r.addName(t, p, d.Ino, raw.Mode(), nil)
@@ -281,7 +318,7 @@ func (r *fastReplay) link(t *Tx, d format.FCDentry) error {
 	if err != nil {
 		return err
 	}
-	r.touched[d.Ino] = true
+	r.touched[d.Ino], t.time = true, raw.Ctime()
 	return r.addName(t, p, d.Ino, raw.Mode(), func() error {
 		raw.SetLinksCount(raw.LinksCount() + 1)
 		return nil
@@ -331,14 +368,14 @@ func (r *fastReplay) unlink(t *Tx, d format.FCDentry) error {
 	if err != nil {
 		return err
 	}
-	if err := t.removeName(p); err != nil {
-		return err
-	}
 	raw, err := t.changeInode(d.Ino)
 	if err != nil {
 		return err
 	}
-	r.touched[d.Ino] = true
+	r.touched[d.Ino], t.time = true, raw.Ctime()
+	if err := t.removeName(p); err != nil {
+		return err
+	}
 	if raw.IsType(format.ModeDir) {
 		raw.SetLinksCount(0)
 		return t.dropSubdir(d.Parent)
@@ -386,23 +423,10 @@ func (r *fastReplay) settleInode(t *Tx, ino format.Ino) (used []blockRange, err 
 	if err != nil {
 		return nil, err
 	}
-	in := &inode{reader: t.reader, num: ino, raw: raw}
-	for x, err := range in.extents(0) {
-		if err != nil {
-			return nil, err
-		}
-		used = append(used, blockRange{x.Start, x.Start + format.Block(x.Len)})
-	}
-	for b, err := range in.blockMap().Nodes() {
-		if err != nil {
-			return nil, err
-		}
-		used = append(used, blockRange{b, b + 1})
+	if used, err = (&inode{reader: t.reader, num: ino, raw: raw}).allBlocks(); err != nil {
+		return nil, err
 	}
 	blocks := uint64(0)
-	if acl := raw.FileACL(); acl != 0 {
-		used = append(used, blockRange{acl, acl + 1})
-	}
 	for _, u := range used {
 		blocks += uint64(u.end - u.start)
 		if err := t.fs.alloc.Claim(t.j, u.start, uint32(u.end-u.start)); err != nil {

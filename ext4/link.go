@@ -168,7 +168,7 @@ func (t *Tx) unorphan(in *inode) error {
 	if in.raw.LinksCount() != 0 {
 		return nil
 	}
-	if err := t.removeOrphan(in.num); err != nil {
+	if err := t.dropOrphan(in.num); err != nil {
 		return err
 	}
 	t.j.OnMerge(func() { t.fs.nodes.setUnlinked(in.num, false) })

@@ -112,8 +112,20 @@ func (t *Tx) addOrphan(ino format.Ino) error {
 	return nil
 }
 
-// removeOrphan makes an orphan none, if it is one.
+// removeOrphan makes an orphan none, if it is one that has a name.
 func (t *Tx) removeOrphan(ino format.Ino) error {
+	if !t.fs.isOrphan(ino) {
+		return nil
+	}
+	raw, err := t.changeInode(ino)
+	if err != nil || raw.LinksCount() == 0 {
+		return err
+	}
+	return t.dropOrphan(ino)
+}
+
+// dropOrphan makes an orphan none, if it is one.
+func (t *Tx) dropOrphan(ino format.Ino) error {
 	o := &t.fs.orphan
 	o.mu.Lock()
 	at, ok := o.where[ino]
@@ -363,7 +375,7 @@ func (fsys *FS) processOrphan(ino format.Ino) error {
 	switch {
 	case errors.Is(err, format.ErrDamaged):
 		fsys.warn(err)
-		return fsys.update(func(t *Tx) error { return t.removeOrphan(ino) })
+		return fsys.update(func(t *Tx) error { return t.dropOrphan(ino) })
 	case err != nil:
 		return err
 	case links == 0:

@@ -231,7 +231,7 @@ func (fsys *FS) deleteInode(ino format.Ino, n *node) error {
 			if more, err = t.freeData(ino, n); more || err != nil {
 				return err
 			}
-			if err := t.removeOrphan(ino); err != nil {
+			if err := t.dropOrphan(ino); err != nil {
 				return err
 			}
 			return t.freeInode(ino, n)
