@@ -1,0 +1,9 @@
+package main
+
+import (
+	"os"
+
+	"drydock/internal/cli"
+)
+
+func main() { os.Exit(cli.Main("imgwrite", newCommand)) }
