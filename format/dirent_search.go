@@ -19,7 +19,7 @@ func SearchDirBlock(block []byte, end int, name []byte, need int) (DirSearch, er
 	end = min(end, len(block))
 	ending := newNameEnding(name)
 	for off := 0; off < end; {
-		if off > len(block)-minDirentLen {
+		if off > end-minDirentLen {
 			return s, direntDamage(block, off, end)
 		}
 		e := block[off:end]

@@ -1,6 +1,7 @@
 package format
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 
@@ -75,6 +76,22 @@ func TestSearchDirBlock(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	require.Greater(t, damaged, 100)
+}
+
+// Every length of a last entry, in front of a tail and at the end of the block.
+func TestSearchDirBlockEnds(t *testing.T) {
+	for _, end := range []int{1012, 1024} {
+		for left := range 64 {
+			block := make([]byte, 1024)
+			PutDirent(block, 0, end-left, 12, FTRegular, []byte("abc"))
+			if end-left+12 <= 1024 {
+				PutDirent(block, end-left, 12, 12, FTRegular, []byte("abc"))
+			}
+			_, wantErr := slowSearch(block, end, []byte("xyz"), 12)
+			_, err := SearchDirBlock(block, end, []byte("xyz"), 12)
+			require.Equal(t, fmt.Sprint(wantErr), fmt.Sprint(err))
+		}
+	}
 }
 
 func TestDxInsertAndMove(t *testing.T) {
