@@ -187,8 +187,7 @@ func (t *Tx) fillSome(d *fileData, raw format.Inode, l, end format.LBlock) (form
 		l += format.LBlock(x.Len)
 		goal = x.Start + format.Block(x.Len)
 	}
-	t.raiseExisting(d, raw)
-	return l, t.addBlocks(raw, added+int64(ed.NodeDelta()))
+	return l, t.raiseBlocks(d, raw, added+int64(ed.NodeDelta()))
 }
 
 // goalAt is where the first block from l on should go.
@@ -204,14 +203,19 @@ func (d *fileData) goalAt(t *Tx, l format.LBlock) format.Block {
 	return t.fs.alloc.GoalFor(d.n.ino)
 }
 
-// raiseExisting takes over into memory that the tree may have got more extents.
-func (t *Tx) raiseExisting(d *fileData, raw format.Inode) {
+// raiseBlocks is addBlocks of a file whose tree may have got more extents, which it
+// takes over into memory.
+func (t *Tx) raiseBlocks(d *fileData, raw format.Inode, delta int64) error {
+	if err := t.addBlocks(raw, delta); err != nil {
+		return err
+	}
 	existing := t.maxExtents(d.n.ino, raw)
 	t.onMergeData(d.n.ino, func(d *fileData) {
 		d.n.mu.Lock()
 		defer d.n.mu.Unlock()
 		d.existing = max(d.existing, existing)
 	})
+	return nil
 }
 
 // seen is lookup in a transaction.
@@ -363,8 +367,7 @@ func (t *Tx) unwriteSome(d *fileData, raw format.Inode, l, end format.LBlock) (f
 		}
 		l += format.LBlock(x.Len)
 	}
-	t.raiseExisting(d, raw)
-	return l, t.addBlocks(raw, int64(ed.NodeDelta()))
+	return l, t.raiseBlocks(d, raw, int64(ed.NodeDelta()))
 }
 
 // unwritten takes over that blocks hold zeros now.

@@ -117,8 +117,7 @@ func (t *Tx) writeData(d *fileData, raw format.Inode, p []byte, off int64) (n in
 		n += len(part)
 		goal = x.Start + 1
 	}
-	t.raiseExisting(d, raw)
-	return n, t.addBlocks(raw, added+int64(ed.NodeDelta()))
+	return n, t.raiseBlocks(d, raw, added+int64(ed.NodeDelta()))
 }
 
 // blockFor returns the block of file block l, as it was before: a hole gets a new

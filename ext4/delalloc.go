@@ -92,6 +92,12 @@ func (n *node) fileData() (*fileData, error) {
 	return d, err
 }
 
+var (
+	_ cache.Source   = (*fileData)(nil)
+	_ cache.NoWaiter = (*fileData)(nil)
+	_ cache.Sizer    = (*fileData)(nil)
+)
+
 // errInline is what newFileData says of data that lies in the inode.
 var errInline = &format.UnsupportedError{Features: format.Features{Incompat: format.IncompatInlineData}, Detail: "writing to a file whose data is in its inode"}
 
@@ -263,8 +269,12 @@ func (d *fileData) Reserve(l format.LBlock, n int) error {
 	}
 	d.n.mu.Lock()
 	defer d.n.mu.Unlock()
+	return d.reserve(l, l+format.LBlock(n))
+}
+
+// reserve is Reserve of [l, end) for a caller that holds mu.
+func (d *fileData) reserve(l, end format.LBlock) error {
 	var fresh, convert uint64
-	end := l + format.LBlock(n)
 	for at := l; at < end; {
 		x, err := d.find(at, d.fs.view)
 		if err != nil {
@@ -287,6 +297,36 @@ func (d *fileData) Reserve(l format.LBlock, n int) error {
 	}
 	d.delay(l, end)
 	return nil
+}
+
+// Size implements cache.Sizer.
+func (d *fileData) Size() int64 { return d.size.Load() }
+
+// TryMapped implements cache.NoWaiter.
+func (d *fileData) TryMapped(l format.LBlock) (mapped, known bool) {
+	if !d.n.mu.TryRLock() {
+		return false, false
+	}
+	defer d.n.mu.RUnlock()
+	x, ok := d.status.Lookup(l)
+	return x.Kind == extent.Written || x.Kind == extent.InFlight, ok
+}
+
+// TryReserve implements cache.NoWaiter: it is Reserve where all is known already.
+func (d *fileData) TryReserve(l format.LBlock, n int) (done bool, err error) {
+	if uint64(l)+uint64(n) > format.MaxLBlock || !d.n.mu.TryLock() {
+		return false, nil
+	}
+	defer d.n.mu.Unlock()
+	end := uint64(l) + uint64(n)
+	for at := uint64(l); at < end; {
+		x, ok := d.status.Lookup(format.LBlock(at))
+		if !ok {
+			return false, nil
+		}
+		at = x.End()
+	}
+	return true, d.reserve(l, format.LBlock(end))
 }
 
 // delay makes the holes of [l, end) delayed; all of it is known. The caller holds mu.
@@ -325,6 +365,21 @@ func (d *fileData) promise(fresh, convert uint64) error {
 	}
 	d.convert += convert
 	return nil
+}
+
+// recount forgets what convert counts too much, if nothing of the file is dirty.
+func (d *fileData) recount() {
+	m := d.pages.Load()
+	if m == nil || m.Dirty() > 0 || !d.rw.TryLock() {
+		return
+	}
+	defer d.rw.Unlock()
+	d.n.mu.Lock()
+	defer d.n.mu.Unlock()
+	if m.Dirty() == 0 && d.flying == 0 {
+		d.convert = 0
+		d.settle()
+	}
 }
 
 // settle gives back what is promised beyond need. The caller holds mu.

@@ -289,14 +289,16 @@ func (d *fileData) zeroTail(to int64) error {
 	if err != nil || x.Kind == extent.Hole || x.Kind == extent.Unwritten {
 		return err
 	}
-	if err := d.mapping().Zero(size, bs-rest); err != nil {
+	if x.Kind == extent.Delayed {
+		return d.mapping().Zero(size, bs-rest)
+	}
+	// In memory these are zeros already, on the device they may be anything.
+	if _, err := d.mapping().WriteAt(make([]byte, bs-rest), size); err != nil {
 		return err
 	}
-	if x.Kind != extent.Delayed {
-		d.n.mu.Lock()
-		defer d.n.mu.Unlock()
-		d.tails = around(d.tails, l)
-	}
+	d.n.mu.Lock()
+	defer d.n.mu.Unlock()
+	d.tails = around(d.tails, l)
 	return nil
 }
 

@@ -77,13 +77,7 @@ func (t *Tx) mapByExtents(d *fileData, raw format.Inode) error {
 	if err != nil {
 		return err
 	}
-	existing := t.maxExtents(d.n.ino, raw)
-	t.onMergeData(d.n.ino, func(d *fileData) {
-		d.n.mu.Lock()
-		defer d.n.mu.Unlock()
-		d.existing = existing
-	})
-	return t.addBlocks(raw, int64(ed.NodeDelta()))
+	return t.raiseBlocks(d, raw, int64(ed.NodeDelta()))
 }
 
 // errAppend is the error of WriteAt to a file that was opened for appending.

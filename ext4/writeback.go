@@ -121,7 +121,9 @@ func (fsys *FS) writer(stop, stopped chan struct{}) {
 			return
 		case <-fsys.files.wake:
 		}
-		if fsys.writeAll(false) == nil {
+		err := fsys.writeAll(false)
+		fsys.files.memory.Fail(err) // who waits for memory cannot get it now
+		if err == nil {
 			continue
 		}
 		select {
@@ -619,6 +621,9 @@ func (p *share) end() {
 	d.n.mu.Unlock()
 	if p.wb != nil && len(p.wb.Runs) > 0 {
 		p.wb.End(p.err, p.lost...)
+	}
+	if p.complete {
+		d.recount()
 	}
 }
 
