@@ -4,6 +4,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"drydock/device"
 )
@@ -12,6 +13,7 @@ import (
 // elsewhere. What is written to it afterwards is kept apart until reset.
 type crashDisk struct {
 	size       int64
+	mu         sync.Mutex
 	base, over map[int64][]byte // by number of the sector
 }
 
@@ -24,6 +26,8 @@ func (d *crashDisk) Flush() error { return nil }
 func (d *crashDisk) reset()       { clear(d.over) }
 
 func (d *crashDisk) ReadAt(p []byte, off int64) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	if off+int64(len(p)) > d.size {
 		return 0, io.EOF
 	}
@@ -46,6 +50,8 @@ func (d *crashDisk) ReadAt(p []byte, off int64) (int, error) {
 }
 
 func (d *crashDisk) WriteAt(p []byte, off int64) (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	for n := 0; n < len(p); n += device.SectorSize {
 		d.over[(off+int64(n))/device.SectorSize] = slices.Clone(p[n : n+device.SectorSize])
 	}

@@ -35,7 +35,9 @@
 //
 // Bytes of a Version may be used inside the View, or until the end of the Tx, in
 // which they were got. View and Begin do not nest in each other, nor in
-// themselves. Callbacks run without locks of the journal.
+// themselves. Callbacks run without locks of the journal, but a commit or a Tx
+// waits for them: OnDurable, BeforeLog and OnAbort must not begin a Tx, nor wait
+// for a commit or a checkpoint.
 //
 // Data is not this package's business, with two exceptions: a commit begins with
 // a flush, or contains one, so that data written before Tx.Commit is durable when

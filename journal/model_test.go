@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"drydock/device"
 	"drydock/format"
@@ -74,6 +75,7 @@ type model struct {
 
 	fired  bool // an error was injected
 	aborts int  // calls of OnAbort
+	clock  atomic.Uint64
 
 	mu      sync.Mutex
 	now     state
@@ -191,7 +193,7 @@ func (m *model) open() error {
 	m.j, err = Open(Options{
 		Device: m.dev, BlockSize: m.blockSize, Blocks: homeBlocks, Area: m.area, Wide: m.wide, Csum: m.csum,
 		Memory: 1, Poison: true, Policy: m.policy, BeforeLog: func() error { return m.setFlag(m.dev, 1) },
-		Now: func() (uint64, uint32) { return uint64(len(m.states)), 0 }, OnAbort: func(error) { m.aborts++ },
+		Now: func() (uint64, uint32) { return m.clock.Add(1), 0 }, OnAbort: func(error) { m.aborts++ },
 	})
 	if err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 var rules = []struct {
 	rule   string
 	ids    string
-	break_ func(*faults)
+	broken func(*faults)
 	with   func(*crashCase)   // what the histories must have for it; nil: nothing
 	show   func(faults) error // one history that shows it; nil: random ones do
 }{
@@ -87,7 +87,7 @@ func TestRulesAreNeeded(t *testing.T) {
 	for _, rule := range rules {
 		t.Run(rule.rule, func(t *testing.T) {
 			var f faults
-			rule.break_(&f)
+			rule.broken(&f)
 			show := rule.show
 			if show == nil {
 				show = randomHistories(rule.with)
