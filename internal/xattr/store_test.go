@@ -285,3 +285,29 @@ func TestStoreSignedHash(t *testing.T) {
 		return true
 	}))
 }
+
+// Random bytes in inode and block end in errors, never in a panic.
+func TestStoreRandomDamage(t *testing.T) {
+	for seed := range uint64(3000) {
+		m := newBench(t, 1024, 256, 32, 2, seed)
+		m.s.sums = format.Checksums{}
+		for i := range m.inodes {
+			for _, x := range []format.Xattr{big, {Index: format.XattrUser, Name: "small", Value: []byte("v")}} {
+				_, err := m.set(i, x, 0)
+				require.NoError(t, err)
+			}
+		}
+		for range 1 + m.r.IntN(4) {
+			where := [][]byte{m.inodes[0][128:], m.inodes[0][m.fixed:][:40], m.tx.blocks[100][:80]}[m.r.IntN(3)]
+			where[m.r.IntN(len(where))] = byte(m.r.IntN(256))
+		}
+		for range 6 {
+			x := m.randomAttr()
+			_, err := m.set(m.r.IntN(2), x, 0)
+			if err == nil {
+				_, err = m.remove(m.r.IntN(2), x)
+			}
+			_ = err // any, or none: the damage may be one that nobody can see
+		}
+	}
+}
