@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,132 +22,8 @@ import (
 	"drydock/internal/oracle"
 )
 
-func writeFile(t testing.TB, path, data string, mode fs.FileMode) {
-	t.Helper()
-	require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	require.NoError(t, os.WriteFile(path, []byte(data), mode))
-	require.NoError(t, os.Chmod(path, mode))
-}
-
-// setTime sets the mtime of a file, symlinks too.
-func setTime(t testing.TB, path string, sec int64, nsec int64) {
-	t.Helper()
-	ts := []unix.Timespec{{Sec: sec, Nsec: nsec}, {Sec: sec, Nsec: nsec}}
-	require.NoError(t, unix.UtimesNanoAt(unix.AT_FDCWD, path, ts, unix.AT_SYMLINK_NOFOLLOW))
-}
-
-// writeSparse makes a file of a size with data at some places.
-func writeSparse(t testing.TB, path string, size int64, data map[int64]string) {
-	t.Helper()
-	f, err := os.Create(path)
-	require.NoError(t, err)
-	defer f.Close()
-	require.NoError(t, f.Truncate(size))
-	for off, s := range data {
-		_, err := f.WriteAt([]byte(s), off)
-		require.NoError(t, err)
-	}
-	require.NoError(t, f.Sync())
-}
-
-// hardTree makes a directory with what any user can make.
-func hardTree(t testing.TB) string {
-	t.Helper()
-	root := filepath.Join(t.TempDir(), "root")
-	require.NoError(t, os.Mkdir(root, 0o755))
-	at := func(name string) string { return root + "/" + name }
-
-	writeFile(t, at("plain"), "hello\n", 0o644)
-	writeFile(t, at("empty"), "", 0o600)
-	writeFile(t, at("setuid"), "x", 0o755)
-	require.NoError(t, os.Chmod(at("setuid"), 0o755|fs.ModeSetuid|fs.ModeSetgid))
-	require.NoError(t, os.MkdirAll(at("sticky/deep/er"), 0o755))
-	require.NoError(t, os.Chmod(at("sticky"), 0o777|fs.ModeSticky))
-	require.NoError(t, os.MkdirAll(at("empty dir"), 0o700))
-
-	for _, name := range []string{"new\nline", "\xff\xfe not utf-8", "-rf", "ü日本語", " ", "back\\slash", "quote\"'", strings.Repeat("n", 255), "...", "trail ."} {
-		writeFile(t, at("names/"+name), "data of "+name, 0o644)
-	}
-	for i := range 50 {
-		writeFile(t, at(fmt.Sprintf("many/file-with-a-longer-name-%d", i)), fmt.Sprint(i), 0o644)
-	}
-	for _, n := range []int{1, 59, 60, 61, 1023, 1024, 4095} { // B101: 59 and 60
-		err := os.Symlink(strings.Repeat("t", n), at(fmt.Sprintf("link-%d", n)))
-		if !errors.Is(err, unix.ENAMETOOLONG) { // of 4095 only some file systems
-			require.NoError(t, err)
-		}
-	}
-	require.NoError(t, os.Symlink("/etc/passwd", at("absolute")))
-	require.NoError(t, os.Symlink("sticky", at("to-dir")))
-
-	require.NoError(t, os.Link(at("plain"), at("sticky/plain-again")))
-	require.NoError(t, os.Link(at("plain"), at("zz-third")))
-	require.NoError(t, os.Link(at("link-60"), at("link-60-again"))) // B026
-
-	require.NoError(t, syscall.Mkfifo(at("fifo"), 0o640))
-	require.NoError(t, os.Link(at("fifo"), at("fifo-again")))
-	socket(t, at("socket"))
-
-	block := strings.Repeat("d", 4096)
-	writeSparse(t, at("sparse-mid"), 1<<20, map[int64]string{512 << 10: block})
-	writeSparse(t, at("sparse-ends"), 2<<20+5, map[int64]string{0: block, 2 << 20: "tail!"})
-	writeSparse(t, at("sparse-all"), 2<<20, nil)
-	writeSparse(t, at("sparse-none"), 4096, map[int64]string{0: block})
-
-	for i, sec := range []int64{0, 1, -1, -315619200, 1<<31 - 1, 1 << 31, 1 << 32, 1<<34 - 1<<31 - 1} {
-		name := at(fmt.Sprintf("time-%d", i))
-		writeFile(t, name, "", 0o644)
-		setTime(t, name, sec, int64(i)*111_111_111)
-	}
-	setTime(t, at("absolute"), 1234567890, 987654321)
-	setTime(t, at("sticky"), 1, 999_999_999)
-	setTime(t, root, 1500000000, 5)
-	return root
-}
-
-func socket(t testing.TB, path string) {
-	t.Helper()
-	old, err := os.Getwd() // the path of a socket is limited
-	require.NoError(t, err)
-	require.NoError(t, os.Chdir(filepath.Dir(path)))
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Base(path), Net: "unix"})
-	require.NoError(t, os.Chdir(old))
-	require.NoError(t, err)
-	l.SetUnlinkOnClose(false)
-	l.Close()
-}
-
-// privileged adds to a tree what only root can make.
-func privileged(t testing.TB, root string) {
-	t.Helper()
-	at := func(name string) string { return root + "/" + name }
-	require.NoError(t, unix.Mknod(at("null"), unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
-	require.NoError(t, unix.Mknod(at("disk"), unix.S_IFBLK|0o660, int(unix.Mkdev(259, 70000))))
-	require.NoError(t, unix.Mknod(at("whiteout"), unix.S_IFCHR, 0))
-	require.NoError(t, os.Lchown(at("names"), 65536, 4000000000))
-	require.NoError(t, os.Lchown(at("plain"), 4294967294, 70000))
-	require.NoError(t, os.Lchown(at("absolute"), 1000, 1001))
-	require.NoError(t, os.Chmod(at("empty"), 0))
-	require.NoError(t, os.Chown(root, 7, 8))
-	require.NoError(t, os.Chmod(root, 0o711))
-
-	for name, value := range map[string]string{
-		"user.comment": "a comment", "user.empty": "", "trusted.key": "\x00\x01", "security.other": "s",
-		"user." + strings.Repeat("n", 250): "long name", "user.large": strings.Repeat("v", 2000),
-	} {
-		require.NoError(t, unix.Lsetxattr(at("plain"), name, []byte(value), 0), name)
-	}
-	require.NoError(t, unix.Lsetxattr(at("absolute"), "trusted.on-a-link", []byte("x"), 0))
-	require.NoError(t, unix.Lsetxattr(at("null"), "trusted.on-a-device", []byte("x"), 0))
-	require.NoError(t, unix.Lsetxattr(root, "user.on-the-root", []byte("x"), 0))
-	capability := "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
-	require.NoError(t, unix.Lsetxattr(at("setuid"), "security.capability", []byte(capability), 0)) // B049
-	oracle.Run(t, "setfacl", "-m", "u:1234:r-x,g:4000000001:rw-", at("plain"))
-	oracle.Run(t, "setfacl", "-m", "u:1234:r-x", "-d", "-m", "u:7:rwx", at("sticky"))
-}
-
 func TestDirSourceKeepsWhatAnyUserCanMake(t *testing.T) {
-	root := hardTree(t)
+	root := oracle.HardTree(t)
 	c, src := dirContent(t, root, DirOptions{})
 	sameTree(t, describeHost(t, root), describeContent(t, c, src))
 }
@@ -158,7 +33,7 @@ func TestDirSourceLargeFiles(t *testing.T) {
 	root := t.TempDir()
 	sizes := map[string]int64{"2G": 1<<31 - 1, "3G": 3 << 30, "4G": 1 << 32, "18G": 18159239168, "129G": 129 << 30, "8T": 8 << 40}
 	for name, size := range sizes {
-		writeSparse(t, root+"/"+name, size, map[int64]string{size - 1: "e"})
+		oracle.WriteSparse(t, root+"/"+name, size, map[int64]string{size - 1: "e"})
 	}
 	c, src := dirContent(t, root, DirOptions{})
 	for name, size := range sizes {
@@ -181,8 +56,8 @@ func TestDirSourceLargeFiles(t *testing.T) {
 func TestDirSourceKeepsWhatRootCanMake(t *testing.T) {
 	oracle.Root(t)
 	oracle.Need(t, "setfacl")
-	root := hardTree(t)
-	privileged(t, root)
+	root := oracle.HardTree(t)
+	oracle.Privileged(t, root)
 	c, src := dirContent(t, root, DirOptions{})
 	sameTree(t, describeHost(t, root), describeContent(t, c, src))
 }
@@ -207,10 +82,10 @@ func TestDirSourceOnOtherHosts(t *testing.T) {
 }
 
 func hostTree(t *testing.T, dir string, xattrs bool) {
-	root := hardTree(t)
+	root := oracle.HardTree(t)
 	require.True(t, strings.HasPrefix(root, dir))
 	if xattrs {
-		privileged(t, root)
+		oracle.Privileged(t, root)
 	}
 	c, src := dirContent(t, root, DirOptions{})
 	sameTree(t, describeHost(t, root), describeContent(t, c, src))
@@ -232,8 +107,8 @@ func tmpfs(t testing.TB) string {
 func TestDirSourceXattrFallbacks(t *testing.T) {
 	oracle.Root(t)
 	oracle.Need(t, "setfacl")
-	root := hardTree(t)
-	privileged(t, root)
+	root := oracle.HardTree(t)
+	oracle.Privileged(t, root)
 	for _, x := range []xattrReader{{proc: true}, {}} {
 		src, err := NewDirSource(root, DirOptions{})
 		require.NoError(t, err)
@@ -246,9 +121,9 @@ func TestDirSourceXattrFallbacks(t *testing.T) {
 
 // TestDirSourceIsDeterministic is B070 and B071 as far as the source goes.
 func TestDirSourceIsDeterministic(t *testing.T) {
-	root := hardTree(t)
+	root := oracle.HardTree(t)
 	for i := range 1300 { // a listing that is handed over in pieces
-		writeFile(t, fmt.Sprintf("%s/many/file-with-a-much-longer-name-%d", root, i), "", 0o644)
+		oracle.WriteFile(t, fmt.Sprintf("%s/many/file-with-a-much-longer-name-%d", root, i), "", 0o644)
 	}
 	want, _ := dirContent(t, root, DirOptions{Workers: 1})
 	seed := rand.Uint64()
@@ -269,11 +144,11 @@ func TestDirSourceHoles(t *testing.T) {
 	root := t.TempDir()
 	block := strings.Repeat("d", 4096)
 	zero := strings.Repeat("\x00", 65536)
-	writeSparse(t, root+"/holes", 1<<20, map[int64]string{256 << 10: block, 512 << 10: zero})
-	writeFile(t, root+"/zeros", zero+block+zero[:100], 0o644)
-	writeFile(t, root+"/all-zero", zero[:5000], 0o644)
+	oracle.WriteSparse(t, root+"/holes", 1<<20, map[int64]string{256 << 10: block, 512 << 10: zero})
+	oracle.WriteFile(t, root+"/zeros", zero+block+zero[:100], 0o644)
+	oracle.WriteFile(t, root+"/all-zero", zero[:5000], 0o644)
 	require.NoError(t, preallocate(root+"/ahead", 0, 0, 2<<20))
-	writeSparse(t, root+"/behind", 1<<20, map[int64]string{0: block})
+	oracle.WriteSparse(t, root+"/behind", 1<<20, map[int64]string{0: block})
 	require.NoError(t, preallocate(root+"/behind", unix.FALLOC_FL_KEEP_SIZE, 1<<20, 2<<20))
 	if !hasHoles(t, root+"/holes") {
 		t.Skip("skipped: the temporary directory's file system has no holes")
@@ -343,7 +218,7 @@ func hasHoles(t testing.TB, path string) bool {
 func TestDirSourceSkipsAndExcludes(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"rootfs.img", "a/keep.o", "a/drop.tmp", "cache/x/y", "b/cache", "b/deep/drop.tmp"} {
-		writeFile(t, root+"/"+name, "data", 0o644)
+		oracle.WriteFile(t, root+"/"+name, "data", 0o644)
 	}
 	require.NoError(t, os.Link(root+"/a/drop.tmp", root+"/b/kept-link"))
 	image, err := os.Stat(root + "/rootfs.img")
@@ -387,11 +262,11 @@ func asUser(t *testing.T, setup func(root string), test func(root string)) {
 // TestDirSourceListsUnreadable is B058: all that cannot be read is listed.
 func TestDirSourceListsUnreadable(t *testing.T) {
 	setup := func(root string) {
-		writeFile(t, root+"/etc/gshadow", "secret", 0)
-		writeFile(t, root+"/etc/empty-0000", "", 0)
-		writeFile(t, root+"/etc/ok", "data", 0o400)
-		writeFile(t, root+"/z", "data", 0o200)
-		writeFile(t, root+"/locked/x", "data", 0o644)
+		oracle.WriteFile(t, root+"/etc/gshadow", "secret", 0)
+		oracle.WriteFile(t, root+"/etc/empty-0000", "", 0)
+		oracle.WriteFile(t, root+"/etc/ok", "data", 0o400)
+		oracle.WriteFile(t, root+"/z", "data", 0o200)
+		oracle.WriteFile(t, root+"/locked/x", "data", 0o644)
 		require.NoError(t, os.Chmod(root+"/locked", 0o300))
 		t.Cleanup(func() { os.Chmod(root+"/locked", 0o700) })
 	}
@@ -451,8 +326,8 @@ func TestDirSourceNoticesChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
-			writeFile(t, root+"/d/f", "data", 0o644)
-			writeFile(t, root+"/d/other", "data", 0o644)
+			oracle.WriteFile(t, root+"/d/f", "data", 0o644)
+			oracle.WriteFile(t, root+"/d/other", "data", 0o644)
 			c, src := dirContent(t, root, DirOptions{})
 			handle := c.Nodes[pathNodes(c)["d/f"]].Source
 			d, err := src.Open(handle)
@@ -474,7 +349,7 @@ func TestDirSourceErrors(t *testing.T) {
 	_, err := NewDirSource(t.TempDir()+"/none", DirOptions{})
 	require.ErrorIs(t, err, fs.ErrNotExist)
 	file := t.TempDir() + "/file"
-	writeFile(t, file, "x", 0o644)
+	oracle.WriteFile(t, file, "x", 0o644)
 	_, err = NewDirSource(file, DirOptions{})
 	require.ErrorIs(t, err, unix.ENOTDIR)
 
@@ -537,7 +412,7 @@ func removeDeep(t testing.TB, root, name string) {
 }
 
 func TestDirSourceOpensInParallel(t *testing.T) {
-	root := hardTree(t)
+	root := oracle.HardTree(t)
 	c, src := dirContent(t, root, DirOptions{Workers: 4})
 	errs := make(chan error, 4)
 	for range 4 {
@@ -565,7 +440,7 @@ func TestDirSourceOpensInParallel(t *testing.T) {
 
 func TestXattrFilterOnADirectory(t *testing.T) {
 	root := t.TempDir()
-	writeFile(t, root+"/f", "x", 0o644)
+	oracle.WriteFile(t, root+"/f", "x", 0o644)
 	for _, name := range []string{"user.a", "user.b.c"} {
 		if err := unix.Setxattr(root+"/f", name, []byte("v"), 0); err != nil {
 			t.Skip("skipped: the temporary directory's file system has no xattrs")
@@ -606,7 +481,7 @@ func TestDigRanges(t *testing.T) {
 func BenchmarkDirSource(b *testing.B) {
 	root := b.TempDir()
 	for i := range 20_000 {
-		writeFile(b, fmt.Sprintf("%s/%d/file-%06d", root, i/1000, i), "data", 0o644)
+		oracle.WriteFile(b, fmt.Sprintf("%s/%d/file-%06d", root, i/1000, i), "data", 0o644)
 	}
 	for b.Loop() {
 		src, err := NewDirSource(root, DirOptions{})

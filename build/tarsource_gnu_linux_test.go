@@ -60,18 +60,18 @@ func tarContent(t testing.TB, o TarOptions, archives ...string) map[string]strin
 func TestTarOfGNUTar(t *testing.T) {
 	oracle.Root(t)
 	oracle.Need(t, "tar", "setfacl")
-	root := hardTree(t)
-	privileged(t, root)
+	root := oracle.HardTree(t)
+	oracle.Privileged(t, root)
 	require.NoError(t, os.Remove(root+"/socket")) // tar has none
 	short := t.TempDir()                          // what fits into the old formats
-	writeFile(t, short+"/d/file", strings.Repeat("data", 1000), 0o640)
+	oracle.WriteFile(t, short+"/d/file", strings.Repeat("data", 1000), 0o640)
 	require.NoError(t, os.Link(short+"/d/file", short+"/link"))
 	require.NoError(t, os.Symlink("d/file", short+"/symlink"))
 	require.NoError(t, unix.Mkfifo(short+"/fifo", 0o600))
 	require.NoError(t, os.Mkdir(short+"/old", 0o700))
-	setTime(t, short+"/old", 1, 0)
+	oracle.SetTime(t, short+"/old", 1, 0)
 	v7 := t.TempDir()
-	writeFile(t, v7+"/d/file", "data", 0o640)
+	oracle.WriteFile(t, v7+"/d/file", "data", 0o640)
 	require.NoError(t, os.Link(v7+"/d/file", v7+"/link"))
 	require.NoError(t, os.Symlink("d/file", v7+"/symlink"))
 
@@ -102,11 +102,11 @@ func TestTarOfGNUTar(t *testing.T) {
 func TestTarKeepsEverythingOfPax(t *testing.T) {
 	oracle.Root(t)
 	oracle.Need(t, "tar", "setfacl")
-	root := hardTree(t)
-	privileged(t, root)
+	root := oracle.HardTree(t)
+	oracle.Privileged(t, root)
 	require.NoError(t, os.Remove(root+"/socket"))
 	require.NoError(t, os.Remove(root+"/fifo-again")) // GNU tar makes two fifos of it
-	setTime(t, root, 1500000000, 5)
+	oracle.SetTime(t, root, 1500000000, 5)
 	archive := tarHost(t, root, "--format=pax", "--sparse", "--xattrs", "--xattrs-include=*", "--acls", "--pax-option=exthdr.name=x,delete=atime,delete=ctime")
 	sameTree(t, describeHost(t, root), tarContent(t, TarOptions{}, archive))
 }
@@ -146,14 +146,14 @@ func randomTree(t testing.TB, r *rand.Rand, root string, n int) {
 				err = os.Link(files[r.IntN(len(files))], path)
 			}
 		default:
-			writeSparse(t, path, int64(r.IntN(200_000)), map[int64]string{int64(r.IntN(200_000)): strings.Repeat("x", r.IntN(9000))})
+			oracle.WriteSparse(t, path, int64(r.IntN(200_000)), map[int64]string{int64(r.IntN(200_000)): strings.Repeat("x", r.IntN(9000))})
 			files = append(files, path)
 			err = errors.Join(os.Chmod(path, os.FileMode(r.IntN(0o1000))), os.Lchown(path, r.IntN(1<<22), r.IntN(1<<22)))
 		}
 		require.NoError(t, err)
 	}
 	for _, p := range append(dirs, files...) {
-		setTime(t, p, r.Int64N(1<<33), 0)
+		oracle.SetTime(t, p, r.Int64N(1<<33), 0)
 	}
 }
 
@@ -189,7 +189,7 @@ func TestTarLayersAgainstGNUTar(t *testing.T) {
 				continue
 			}
 			gone++
-			writeFile(t, upper+"/"+dir+".wh."+name, "", 0o644)
+			oracle.WriteFile(t, upper+"/"+dir+".wh."+name, "", 0o644)
 			require.NoError(t, os.RemoveAll(base+"/"+path))
 			for below := range want {
 				if strings.HasPrefix(below, path+"/") || below == path {
