@@ -34,14 +34,14 @@ func (v fakeVersion) SetChecked()   {}
 func (f *fakeTx) get(b format.Block) (version, error) {
 	data, ok := f.blocks[b]
 	if !ok {
-		return nil, fmt.Errorf("block %d is not there", b)
+		return nil, fmt.Errorf("block %d: %w", b, errNoBlock)
 	}
 	return fakeVersion{data}, nil
 }
 
 func (f *fakeTx) Change(b format.Block) ([]byte, error) {
 	if _, ok := f.blocks[b]; !ok || !f.used[b] {
-		return nil, fmt.Errorf("block %d is not there", b)
+		return nil, fmt.Errorf("block %d: %w", b, errNoBlock)
 	}
 	f.blocks[b] = slices.Clone(f.blocks[b])
 	return f.blocks[b], nil
@@ -69,6 +69,8 @@ func (f *fakeTx) AllocBlock(goal format.Block) (format.Block, error) {
 		}
 	}
 }
+
+var errNoBlock = fmt.Errorf("no such block")
 
 var errNoSpace = fmt.Errorf("no space for a block")
 

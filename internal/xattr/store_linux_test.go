@@ -164,7 +164,7 @@ func changeAttrs(t *testing.T, path string, r *rand.Rand, want map[string]map[st
 		ino, _, at := v.inode(t, "/"+name)
 		places[name] = place{ino, at}
 	}
-	for i := range 1500 {
+	for i := range 700 {
 		name := fmt.Sprintf("f%d", r.IntN(len(want)))
 		p := places[name]
 		attrs := maps.Clone(want[name])

@@ -89,7 +89,8 @@ func (s *Store) Drop(tx Tx, space Space, ino format.Ino, n format.Inode) (delta 
 	return s.write(writer{tx}, space, ino, n, nil)
 }
 
-// writable makes sure that writing the attributes of an inode anew loses nothing.
+// writable makes sure that writing the attributes of an inode anew loses
+// nothing: all that are there are ones that could be written.
 func (s *Store) writable(tx reader, ino format.Ino, n format.Inode) error {
 	if n.HasFlags(format.InodeInlineData) {
 		return wrap(ino, &format.UnsupportedError{Detail: "changing the attributes of an inode with inline data"})
@@ -102,6 +103,10 @@ func (s *Store) writable(tx reader, ino format.Ino, n format.Inode) error {
 		if x.ValueInum != 0 {
 			return wrap(ino, &format.UnsupportedError{Detail: "changing the attributes of an inode one of which has an inode of its own: " + x.FullName()})
 		}
+	}
+	slices.SortFunc(list, format.CompareXattrs)
+	if err := check(list, s.g.BlockSize+len(n)); err != nil {
+		return wrap(ino, &format.DamagedError{Structure: "attributes", Offset: -1, Detail: err.Error()})
 	}
 	return nil
 }
