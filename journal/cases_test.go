@@ -297,6 +297,38 @@ func TestO01NothingComesBack(t *testing.T) {
 	}
 }
 
+// The log does not go on with a number near which any block of it lies, be that
+// so far ahead that it counts as older.
+func TestNextTidFindsAGap(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		stale []format.Tid
+		want  format.Tid
+	}{
+		{nil, 12},
+		{[]format.Tid{5, 8, 9}, 12},
+		{[]format.Tid{12}, 13},
+		{[]format.Tid{12 + 1023}, 12 + 1024},
+		{[]format.Tid{12 + 1024}, 12},
+		{[]format.Tid{500, 1400, 2300, 12 + 1<<31}, 2301},
+		{[]format.Tid{13, 1<<31 + 5}, 14},
+		{[]format.Tid{1 << 31, 1<<31 + 11, 1<<31 + 12, 12, 700}, 701},
+	} {
+		area, m := logOf(t, logKind{csum: 3}, 1024, 1024, 1)
+		m.tx(oneBlock(m, 10, 1))
+		for i, tid := range c.stale {
+			b := m.block()
+			format.PutJournalHeader(b, format.JournalHeader{Type: format.JournalRevoke, Sequence: tid})
+			require.NoError(t, area.WriteBlocks(uint32(100+i), [][]byte{b}))
+		}
+		require.Equal(t, c.want, scan(t, area).NextTid(), "%v", c.stale)
+	}
+	area, m := logOf(t, logKind{csum: 3}, 1024, 1024, 1)
+	m.tx(oneBlock(m, 10, 1))
+	fault := device.NewFault(area.Device, device.FailRange(device.OpRead, (homeBlocks+1000)*1024, 1024, device.ErrInUse))
+	require.Equal(t, format.Tid(12+1024), scan(t, on(t, fault, area)).NextTid(), "of a log that cannot be read whole")
+}
+
 // B113, O02: what lies in the area of a journal that says to be empty is never
 // replayed.
 func TestB113EmptyOverOldData(t *testing.T) {

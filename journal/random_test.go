@@ -245,7 +245,7 @@ func scatteredLog(t testing.TB, r *rand.Rand, blocks uint32) *journal.Area {
 // E07.
 func TestRandomLogs(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(2000)
+	seeds := uint64(1500)
 	if oracle.IsLong() {
 		seeds = 50000
 	}
@@ -284,7 +284,7 @@ func requireFresh(t testing.TB, a *journal.Area, next format.Tid, what string) {
 func TestRandomLogsAreE2fsck(t *testing.T) {
 	t.Parallel()
 	base := mkImage(t, "8M", "-b", "1024", "-J", "size=1")
-	seeds := uint64(80)
+	seeds := uint64(40)
 	if oracle.IsLong() {
 		seeds = 3000
 	}

@@ -52,14 +52,10 @@ func freshTid(a *Area, s format.JournalSuperblock, tid format.Tid) format.Tid {
 	return tid + format.Tid(next)
 }
 
-// tidsAhead returns by how much the blocks of the log, and the fast commits, that
-// are not older than tid are ahead of it.
+// tidsAhead returns by how much the blocks of the log, and the fast commits, are
+// ahead of tid; older ones count as ahead by nearly 2^32.
 func tidsAhead(a *Area, s format.JournalSuperblock, tid format.Tid) (ahead []uint32, err error) {
-	note := func(t format.Tid) {
-		if !t.Before(tid) {
-			ahead = append(ahead, uint32(t-tid))
-		}
-	}
+	note := func(t format.Tid) { ahead = append(ahead, uint32(t-tid)) }
 	log, fast := newLogReader(a), s.LogEnd()
 	for n := s.First(); n < s.MaxLen(); n++ {
 		b, err := log.block(n)
