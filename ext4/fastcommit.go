@@ -33,7 +33,7 @@ func applyFastCommits(dev device.Device, opts Options, rec *journal.Recovery) (*
 	if err := fsys.startInMemory(); err != nil {
 		return nil, err
 	}
-	r := fastReplay{fs: fsys, touched: map[format.Ino]bool{}}
+	r := fastReplay{fs: fsys, touched: map[format.Ino]bool{}, isDir: map[format.Ino]bool{}}
 	if err := r.run(rec); err != nil {
 		return nil, fmt.Errorf("fast commits: %w", err)
 	}
@@ -58,8 +58,9 @@ func (fsys *FS) startInMemory() (err error) {
 // what the inodes then map.
 type fastReplay struct {
 	fs      *FS
-	touched map[format.Ino]bool
-	freed   []blockRange // unmapped by records, in any order
+	touched map[format.Ino]bool // records were about it
+	isDir   map[format.Ino]bool // whether its group counts it as a directory, if that is not what it was
+	freed   []blockRange        // unmapped by records, in any order
 }
 
 // blockRange is the blocks from start to end-1.
@@ -104,9 +105,35 @@ func (r *fastReplay) reserve(t *Tx, rec format.FCRecord) error {
 		if err := t.checkFastIno(ino); err != nil {
 			return err
 		}
-		return t.fs.alloc.ClaimInode(t.j, ino, raw.IsType(format.ModeDir))
+		return r.claimInode(t, ino, raw.IsType(format.ModeDir))
 	}
 	return nil
+}
+
+// claimInode marks an inode as used, and notes as what it is counted.
+func (r *fastReplay) claimInode(t *Tx, ino format.Ino, isDir bool) error {
+	used, err := t.fs.alloc.InodeInUse(t.j, ino)
+	if err != nil || used {
+		return err
+	}
+	r.isDir[ino] = isDir
+	return t.fs.alloc.ClaimInode(t.j, ino, isDir)
+}
+
+// recount counts an inode that changes from a directory to something else, or
+// the other way round.
+func (r *fastReplay) recount(t *Tx, ino format.Ino, was, now bool) error {
+	if counted, ok := r.isDir[ino]; ok {
+		was = counted
+	}
+	r.isDir[ino] = now
+	if was == now {
+		return nil
+	}
+	if err := t.fs.alloc.FreeInode(t.j, ino, was); err != nil {
+		return err
+	}
+	return t.fs.alloc.ClaimInode(t.j, ino, now)
 }
 
 // checkBlocks fails for blocks that no file can have.
@@ -167,6 +194,9 @@ func (r *fastReplay) putInode(t *Tx, rec format.FCRecord) error {
 		clear(slot)
 	}
 	r.touched[ino] = true
+	if err := r.recount(t, ino, was.IsType(format.ModeDir), now.IsType(format.ModeDir)); err != nil {
+		return err
+	}
 	copy(slot[:iBlockStart], now[:iBlockStart])
 	copy(slot[iBlockEnd:], now[iBlockEnd:])
 	if slot.HasFlags(format.InodeExtents) {
