@@ -1,10 +1,6 @@
 package journal
 
-import (
-	"slices"
-
-	"drydock/format"
-)
+import "slices"
 
 // Checkpoint writes all committed blocks home and makes the log on the disk an
 // empty one. What is running stays so.
@@ -235,28 +231,4 @@ func (j *Journal) endRun(run []*Version, err error) {
 			j.isHome(v)
 		}
 	}
-}
-
-// awaitWritten waits, if that is the policy, until b is not on its way into the
-// log any more.
-func (j *Journal) awaitWritten(b format.Block) error {
-	if j.o.Policy != CopyWait {
-		return nil
-	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for waited := false; j.err == nil && j.beingCommitted(b); waited = true {
-		if !waited {
-			j.stats.Waits++
-		}
-		j.cond.Wait()
-	}
-	return j.err
-}
-
-// beingCommitted reports whether the current version of b is in the committing
-// transaction. The caller holds mu.
-func (j *Journal) beingCommitted(b format.Block) bool {
-	e := j.entries[b]
-	return e != nil && e.cur != nil && e.cur.tx != nil && e.cur.tx == j.committing
 }

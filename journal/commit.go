@@ -106,7 +106,7 @@ func (j *Journal) startCommit() {
 // caller holds mu, and commits what is returned.
 func (j *Journal) closeRunning() *transaction {
 	t := j.running
-	j.busy, j.wanted, j.committing = true, false, t
+	j.busy, j.wanted, j.committing, j.writing = true, false, t, t
 	j.running = newTransaction(t.tid + 1)
 	return t
 }
@@ -132,6 +132,15 @@ func runAll(fns []func()) {
 	for _, fn := range fns {
 		fn()
 	}
+}
+
+// written notes that the blocks of the committing transaction have been written:
+// it would not hurt any more if they changed in place.
+func (j *Journal) written() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.writing = nil
+	j.cond.Broadcast()
 }
 
 // committed ends a commit and wakes those who wait for it. Then all that t has
@@ -162,8 +171,7 @@ func (j *Journal) release() {
 	defer j.mu.Unlock()
 	j.busy = false
 	j.cond.Broadcast()
-	full := 2*len(j.running.versions) >= j.maxTx
-	if (j.wanted || full) && j.err == nil && !j.running.empty() {
+	if (j.wanted || j.large()) && j.err == nil && !j.running.empty() {
 		j.startCommit()
 	}
 }
@@ -228,4 +236,28 @@ func (j *Journal) dropForgotten(t *transaction) {
 	if underWay && !j.faults.noWaitForHome {
 		j.homeWrite.wait(j.cond)
 	}
+}
+
+// awaitWritten waits, if that is the policy, until b is not on its way into the
+// log any more.
+func (j *Journal) awaitWritten(b format.Block) error {
+	if j.o.Policy != CopyWait {
+		return nil
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for waited := false; j.err == nil && j.beingWritten(b); waited = true {
+		if !waited {
+			j.stats.Waits++
+		}
+		j.cond.Wait()
+	}
+	return j.err
+}
+
+// beingWritten reports whether the current version of b is on its way into the
+// log. The caller holds mu.
+func (j *Journal) beingWritten(b format.Block) bool {
+	e := j.entries[b]
+	return e != nil && e.cur != nil && e.cur.tx != nil && e.cur.tx == j.writing
 }

@@ -105,6 +105,7 @@ type Journal struct {
 	maxTx      int // blocks of a transaction
 	running    *transaction
 	committing *transaction // the one whose commit is under way
+	writing    *transaction // committing, until its blocks have been written
 	busy       bool         // somebody commits, or has the log to himself
 	wanted     bool         // commit running as soon as nobody is busy
 	log        *ring        // nil: no journal

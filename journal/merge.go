@@ -23,20 +23,21 @@ func (t *Tx) Commit() (format.Tid, error) {
 		t.Abort()
 		return 0, err
 	}
-	tid := j.merge(s)
+	tid, large := j.merge(s)
 	t.finish()
+	if large {
+		j.commitIfLarge()
+	}
 	return tid, nil
 }
 
 // finish runs what waits for the merge, and ends the Tx.
 func (t *Tx) finish() {
 	runAll(t.s.onMerge)
-	j := t.j
-	if j.faults.releaseBeforeDurable {
+	if t.j.faults.releaseBeforeDurable {
 		runAll(t.s.onDurable)
 	}
 	t.end()
-	j.commitIfLarge()
 }
 
 // commitNothing ends a Tx without changes. Its OnDurable callbacks wait for the
@@ -99,13 +100,17 @@ func (j *Journal) makeRoom(changed, forgotten int) error {
 func (j *Journal) commitIfLarge() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if 2*len(j.running.versions) >= j.maxTx && !j.busy && j.err == nil {
+	if j.large() && !j.busy && j.err == nil {
 		j.startCommit()
 	}
 }
 
-// merge replaces current versions by those of a Tx.
-func (j *Journal) merge(s *txState) format.Tid {
+// large reports whether the running transaction is half full. The caller holds mu.
+func (j *Journal) large() bool { return 2*len(j.running.versions) >= j.maxTx }
+
+// merge replaces current versions by those of a Tx. It returns the transaction,
+// and whether that is large now.
+func (j *Journal) merge(s *txState) (tid format.Tid, large bool) {
 	j.mergeMu.Lock()
 	defer j.mergeMu.Unlock()
 	j.mu.Lock()
@@ -121,7 +126,7 @@ func (j *Journal) merge(s *txState) format.Tid {
 		}
 	}
 	j.running.onDurable = append(j.running.onDurable, s.onDurable...)
-	return j.running.tid
+	return j.running.tid, j.large()
 }
 
 // mergeVersion makes v current. The caller holds mergeMu and mu.
@@ -160,7 +165,7 @@ func (j *Journal) retireCurrent(e *entry) {
 	case cur.tx == nil:
 		j.takeClean(e)
 		return
-	case cur.tx == j.committing && j.o.Policy == CopyOnDemand:
+	case cur.tx == j.writing && j.o.Policy == CopyOnDemand:
 		j.stats.CopyOuts++
 	}
 	cur.older = e.old

@@ -57,6 +57,7 @@ type crashCase struct {
 	rule       func(c *crashCase, life int) device.Rule
 	policy     CopyPolicy
 	late       bool // checkpoints only when the log is full
+	pieces     bool // the log lies in three places
 }
 
 // model is a run.
@@ -133,7 +134,15 @@ func (m *model) setFlag(dev device.Device, stamp uint64) error {
 
 // newArea returns where the log lies on a device that is the whole disk.
 func (m *model) newArea(dev device.Device) (*Area, error) {
-	return NewArea(dev, m.blockSize, []format.Extent{{Start: homeBlocks, Len: areaBlocks}})
+	if !m.pieces {
+		return NewArea(dev, m.blockSize, []format.Extent{{Start: homeBlocks, Len: areaBlocks}})
+	}
+	const second, third = areaBlocks - 47, areaBlocks - 11 // in log blocks
+	return NewArea(dev, m.blockSize, []format.Extent{
+		{Start: homeBlocks, Len: second},
+		{LBlock: second, Start: homeBlocks + second + areaBlocks - third, Len: third - second},
+		{LBlock: third, Start: homeBlocks + second, Len: areaBlocks - third},
+	})
 }
 
 // life opens the disk, changes it, and crashes or closes.
@@ -519,6 +528,6 @@ func randomCase(seed uint64) crashCase {
 	sizes := []int{1024, 1024, 1024, 2048, 4096, 8192}
 	return crashCase{
 		seed: seed, blockSize: sizes[r.IntN(len(sizes))], logBlocks: uint32(32 + r.IntN(60)),
-		csum: r.IntN(3) > 0, wide: r.IntN(2) == 0, lives: 3, txs: 8 + r.IntN(20), random: 2, tid: format.Tid(r.Uint32N(3)) - 1, late: r.IntN(2) == 0,
+		csum: r.IntN(3) > 0, wide: r.IntN(2) == 0, lives: 3, txs: 8 + r.IntN(20), random: 2, tid: format.Tid(r.Uint32N(3)) - 1, late: r.IntN(2) == 0, pieces: seed%4 == 1,
 	}
 }

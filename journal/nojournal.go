@@ -6,6 +6,7 @@ func (j *Journal) writeAllHome(t *transaction) error {
 	if err := j.writeHome(t.versions); err != nil {
 		return err
 	}
+	j.written()
 	j.count(func(s *Stats) { s.HomeBlocks += uint64(len(t.versions)) })
 	return j.flush.now()
 }

@@ -7,7 +7,7 @@ type Stats struct {
 	HomeBlocks   uint64 // written to their places by checkpoints, or without a journal
 	Checkpoints  uint64 // times that space in the log was freed
 	Flushes      uint64 // of the home device; not those that a FUA write may need
-	CopyOuts     uint64 // versions kept because a block changed while its transaction was being committed
+	CopyOuts     uint64 // versions kept because a block changed while it was on its way into the log
 	AlwaysCopies uint64 // blocks copied because of CopyAlways
 	Waits        uint64 // times that Change waited because of CopyWait
 	TxWaits      uint64 // times that Tx.Commit waited for the commit before

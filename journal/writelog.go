@@ -32,6 +32,7 @@ func (j *Journal) writeLog(t *transaction) error {
 	if err := l.write(t.start, body); err != nil && !j.faults.ignoreLogError {
 		return err
 	}
+	j.written()
 	if err := j.flushLog(); err != nil {
 		return err
 	}
