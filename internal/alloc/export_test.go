@@ -76,3 +76,6 @@ func (a *Allocator) verifyGroup(g format.Group, used []bool) error {
 	}
 	return nil
 }
+
+// Windows is how many windows are kept, and the most there may be.
+func (a *Allocator) Windows() (n, most int) { return a.windows.list.Len(), a.windows.most }

@@ -117,6 +117,8 @@ func TestManyWindows(t *testing.T) {
 		for i := range writers {
 			writers[i].ino = format.Ino(20 + 16*i)
 			writers[i].write(t, f, 10, 100-10*round)
+			n, most := f.a.Windows()
+			require.LessOrEqual(t, n, most)
 		}
 	}
 	for i := range writers {
