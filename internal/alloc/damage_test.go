@@ -251,6 +251,26 @@ func (o *owner) isBase(start format.Block, n uint32) bool {
 	return false
 }
 
+// TestMostGroupsBad: one good group among a hundred bad ones is found.
+func TestMostGroupsBad(t *testing.T) {
+	dev := formatted(t, 900<<20, mkfs.Options{BlockSize: 1024, NoJournal: true, Inodes: 1000})
+	f := open(t, dev, alloc.Options{})
+	last := format.Group(f.geo.Groups() - 1)
+	require.Greater(t, last, format.Group(100))
+	for g := range last {
+		f.changeDesc(g, func(d format.GroupDesc) { d.SetFreeBlocksCount(d.FreeBlocksCount() - 1) })
+	}
+	f.sync()
+	f = open(t, dev, alloc.Options{})
+	start, n, err := f.a.Find(0, 100, false)
+	require.NoError(t, err)
+	require.Equal(t, last, f.geo.GroupOf(start))
+	require.EqualValues(t, 100, n)
+	require.Len(t, f.warn, int(last))
+	free, _, _, _ := f.a.Totals()
+	require.EqualValues(t, f.desc(last).FreeBlocksCount()-100, free)
+}
+
 // TestUninitFills: a file system most of whose groups were never written can be
 // filled to its last block (Esdex/Arcanum#140).
 func TestUninitFills(t *testing.T) {
