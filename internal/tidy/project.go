@@ -108,18 +108,29 @@ type numbered struct {
 	text   string
 }
 
-// codeLines returns the command lines in the README's sh blocks.
+// hereDocument is the start of a document in a shell command.
+var hereDocument = regexp.MustCompile(`<<'(\w+)'`)
+
+// codeLines returns the command lines in the README's sh blocks, without the
+// documents that they hold.
 func codeLines(text string) []numbered {
 	var commands []numbered
-	inside, number := false, 0
+	inside, number, end := false, 0, ""
 	for line := range strings.SplitSeq(text, "\n") {
 		number++
 		switch line = strings.TrimSpace(line); {
+		case end != "":
+			if line == end {
+				end = ""
+			}
 		case strings.HasPrefix(line, "```"):
 			inside = line == "```sh"
 		case inside && line != "" && line[0] != '#':
 			command, _, _ := strings.Cut(line, "   #")
 			commands = append(commands, numbered{number, strings.TrimSpace(command)})
+			if here := hereDocument.FindStringSubmatch(line); here != nil {
+				end = here[1]
+			}
 		}
 	}
 	return commands
