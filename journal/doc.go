@@ -1,6 +1,31 @@
 // Package journal is the jbd2 journal of a file system: it recovers a log that
 // a crash has left, and writes one.
 //
+// # Recovery
+//
+//	Area    the blocks of the journal inode (NewArea), or an external device
+//	  |
+//	Scan    reads the log three times and writes nothing: where it ends; which
+//	  |     blocks are in it, and revoked; which copies are good
+//	  v
+//	Recovery     Blocks, ReadBlock    the state after a replay, without one
+//	  |          FastCommits          what comes after the last transaction
+//	  |          Damage, Skipped      why Linux would refuse it
+//	Replay  all copies home -> flush
+//	  |     (the file system carries out fast commits, and makes that durable)
+//	Finish  journal superblock: empty, a number that no block in the log is near
+//
+// Nothing in a log is believed. It is no longer than its area, its area no longer
+// than the device; a tag leads into the file system and not into the log; what
+// has a checksum is verified, again when it is read a second time. Memory is for
+// positions: some for each block in the log that is to go home, none for revoked
+// blocks that are not. It reads all that jbd2 ever wrote: checksums of version 1,
+// 2 and 3 or none, 32-bit and 64-bit numbers, the old superblock.
+//
+// Where Linux refuses a log (Damage), a replay does what e2fsck does, which goes
+// on with a part of it; it is for the caller to choose. Recovery changes the log
+// in its last write only, so it can be cut off anywhere and done again.
+//
 // # Writing
 //
 // All metadata of a file system that is open for writing is read and changed
