@@ -26,8 +26,8 @@ func formatMem(t testing.TB, size int64, o FormatOptions) *device.Mem {
 	return dev
 }
 
-// describe returns all names with what they lead to, and what is free.
-func describe(fsys *FS) (string, error) {
+// treeText returns all names with what they lead to, and what is free.
+func treeText(fsys *FS) (string, error) {
 	var b strings.Builder
 	err := fsys.Walk(".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -127,7 +127,7 @@ func (n *nameRun) step() {
 }
 
 func (n *nameRun) done(what string, synced bool) {
-	tree, err := describe(n.fsys)
+	tree, err := treeText(n.fsys)
 	require.NoError(n.t, err)
 	n.states = append(n.states, nameState{len(n.rec.Trace().Events), what, tree, synced})
 }
@@ -183,7 +183,7 @@ func (n *nameRun) crash(base *device.Mem) {
 		return
 	}
 	require.NoError(n.t, err, "after event %d of %d", cut, len(events))
-	tree, err := describe(fsys)
+	tree, err := treeText(fsys)
 	require.NoError(n.t, err, "after event %d of %d", cut, len(events))
 	n.requirePossible(cut, tree)
 	require.NoError(n.t, fsys.Close())
