@@ -241,7 +241,8 @@ func (d *fileData) mapping() *cache.Mapping {
 	if m := d.pages.Load(); m != nil {
 		return m
 	}
-	m := cache.NewMapping(d.fs.files.budget(d.fs), d.fs.geo.BlockSize, d, cache.MappingOptions{FolioSize: d.fs.opts.FolioSize})
+	o := cache.MappingOptions{FolioSize: d.fs.opts.FolioSize, WholeFolio: d.fs.opts.Compare.WholeFolio}
+	m := cache.NewMapping(d.fs.files.budget(d.fs), d.fs.geo.BlockSize, d, o)
 	d.pages.Store(m)
 	return m
 }

@@ -98,6 +98,8 @@ func (d *fileData) overwrite(p []byte, off int64) (done bool, err error) {
 	if err != nil || !mapped {
 		return false, err
 	}
+	ours := d.fs.files.stream.enter(d, d.fs.opts.Compare.OverwriteLock)
+	defer d.fs.files.stream.leave(ours, d, turnBytes)
 	err = d.eachPiece(off, len(p), func(_ extent.StatusExtent, from, to int, at int64) error {
 		_, err := d.fs.dev.WriteAt(p[from:to], at)
 		return err
@@ -157,7 +159,7 @@ func (d *fileData) writePart(p []byte, off int64) error {
 	s.size, s.cuts = d.sizeAndCuts()
 	s.size = max(s.size, s.grow)
 	b.shares = append(b.shares, s)
-	ours := d.fs.files.stream.enter(d, s.needsPlace())
+	ours := d.fs.files.stream.enter(d, s.needsPlace() && !d.fs.opts.Compare.UnserialisedAlloc)
 	d.io.RLock()
 	s.chooseDirect(b)
 	if len(s.flights) == 0 {

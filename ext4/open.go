@@ -40,6 +40,7 @@ type Options struct {
 	FolioSize int              // unit of the data cache in bytes, a power of two; 0: chosen by the size of files
 	Warn      func(error)      // told of damage that is met and left alone; it must not use the FS; nil: nobody
 	Now       func() time.Time // the clock for all times that are stored; nil: time.Now
+	Compare   Compare          // for measurements only
 }
 
 // DataMode says how file data is kept in step with the metadata that leads to it.
@@ -176,7 +177,7 @@ func (fsys *FS) startWriting() (err error) {
 	o := journal.Options{
 		Device: fsys.dev, BlockSize: fsys.geo.BlockSize, Blocks: uint64(fsys.geo.BlocksCount), Memory: fsys.metaMemory(),
 		Wide: fsys.geo.Features.HasIncompat(format.Incompat64Bit), Csum: fsys.csum.Meta,
-		NoFlush: fsys.opts.NoSync, BeforeLog: fsys.beforeLog, OnAbort: fsys.onAbort,
+		NoFlush: fsys.opts.NoSync, BeforeLog: fsys.beforeLog, OnAbort: fsys.onAbort, Policy: fsys.opts.Compare.JournalCopy,
 		Now: func() (uint64, uint32) { t := fsys.now(); return uint64(max(t.Sec, 0)), t.Nsec },
 	}
 	if fsys.geo.Features.HasCompat(format.CompatHasJournal) {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"io"
+	"io/fs"
+	"iter"
 	"os"
 	"syscall"
 
@@ -204,6 +206,9 @@ func (d *fileData) write(p []byte, off int64, atEnd bool) (n int, at int64, err 
 	if err = d.zeroTail(off); err == nil {
 		n, err = d.writePages(p, off)
 	}
+	if err == nil && d.fs.opts.Compare.TxPerWrite {
+		err = d.touchInTx()
+	}
 	return n, off, cmp.Or(err, tooBig)
 }
 
@@ -314,46 +319,68 @@ func (f *File) told(d *fileData) (err error) {
 	return err
 }
 
-// Segments returns the ranges of a regular file, up to its size, that hold data;
-// the others are holes. What is allocated and not written is a hole.
-func (f *File) Segments() ([]device.Segment, error) {
-	if err := f.check("seek"); err != nil {
-		return nil, err
+// Segments yields the ranges with data among the n bytes from off on, as far as
+// the file goes; what lies between them reads as zeros: holes, and what is
+// allocated but not written.
+func (f *File) Segments(off, n int64) iter.Seq2[device.Segment, error] {
+	return func(yield func(device.Segment, error) bool) {
+		list, err := f.segments(off, n)
+		if err != nil {
+			yield(device.Segment{}, f.error("seek", err))
+			return
+		}
+		for _, s := range list {
+			if !yield(s, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (f *File) segments(off, n int64) ([]device.Segment, error) {
+	switch {
+	case f.closed.Load() || f.fs.closed.Load():
+		return nil, fs.ErrClosed
+	case off < 0 || n < 0:
+		return nil, syscall.EINVAL
 	}
 	d, err := f.data()
 	if err != nil {
-		return nil, f.error("seek", err)
+		return nil, err
 	}
-	if d == nil {
-		size, _, err := f.size()
-		return []device.Segment{{Off: 0, Len: size}}, f.error("seek", err)
+	if d != nil {
+		return d.segments(off, n)
 	}
-	list, err := d.segments()
-	return list, f.error("seek", err)
+	size, _, err := f.size()
+	n = min(n, size-off)
+	if err != nil || n <= 0 {
+		return nil, err
+	}
+	return []device.Segment{{Off: off, Len: n}}, nil
 }
 
 // segments returns the ranges with data.
-func (d *fileData) segments() (list []device.Segment, err error) {
-	size, bs := d.size.Load(), d.blockSize()
-	m := d.pages.Load()
-	for l := format.LBlock(0); l < d.blocksOf(size); {
+func (d *fileData) segments(off, n int64) (list []device.Segment, err error) {
+	bs, m := d.blockSize(), d.pages.Load()
+	end := off + min(n, d.size.Load()-off)
+	for at := off; at < end; {
+		l := format.LBlock(at / bs)
 		x, err := d.lookup(l)
 		if err != nil {
 			return nil, err
 		}
-		x = clip(x, l, uint64(d.blocksOf(size)))
+		x = clip(x, l, uint64(d.blocksOf(end)))
+		to := min(int64(x.End())*bs, end)
 		switch {
 		case x.Kind == extent.Unwritten && m != nil:
 			for _, r := range m.DirtyRuns(l, format.LBlock(x.End())) {
-				list = joinSegment(list, int64(r.First)*bs, int64(r.N)*bs)
+				from := max(int64(r.First)*bs, off)
+				list = joinSegment(list, from, min((int64(r.First)+int64(r.N))*bs, end)-from)
 			}
 		case x.Kind != extent.Hole && x.Kind != extent.Unwritten:
-			list = joinSegment(list, int64(l)*bs, int64(x.Len)*bs)
+			list = joinSegment(list, at, to-at)
 		}
-		l = format.LBlock(x.End())
-	}
-	if i := len(list) - 1; i >= 0 {
-		list[i].Len = min(list[i].Len, size-list[i].Off)
+		at = to
 	}
 	return list, nil
 }

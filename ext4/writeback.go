@@ -496,7 +496,11 @@ func (d *fileData) allocate(b *batch, l format.LBlock, n uint32) (start format.B
 			goal = b.last
 		}
 	}
-	start, got, err = d.fs.alloc.FindIn(&d.window, goal, n, d.expected(l, n), true)
+	if d.fs.opts.Compare.UnserialisedAlloc {
+		start, got, err = d.fs.alloc.Find(goal, n, true)
+	} else {
+		start, got, err = d.fs.alloc.FindIn(&d.window, goal, n, d.expected(l, n), true)
+	}
 	if err == nil {
 		d.goal = start + format.Block(got)
 		b.last = d.goal
