@@ -61,10 +61,10 @@ var orders = map[string]func(n, k int, gap format.LBlock) format.LBlock{
 		return format.LBlock(k%leaves*84+1)*gap - 1 - format.LBlock(k/leaves)*2
 	},
 	"at the end, then in the middle of what came": func(n, k int, gap format.LBlock) format.LBlock {
-		if k < 1000 {
+		if k < 500 {
 			return format.LBlock(n+1)*gap + 100*format.LBlock(k)
 		}
-		return format.LBlock(n+1)*gap + 1 + 100*format.LBlock((k*37)%1000) + 2*format.LBlock(k/1000)
+		return format.LBlock(n+1)*gap + 1 + 100*format.LBlock((k*37)%500) + 2*format.LBlock((k-500)/500)
 	},
 }
 
@@ -79,7 +79,7 @@ func TestNodesFor(t *testing.T) {
 				t.Parallel()
 				m := packed(t, 1024, n, gap)
 				root := slices.Clone(m.inode.IBlock())
-				for k := range 2000 {
+				for k := range 1200 {
 					l := order(n, k, gap)
 					m.insert(format.Extent{LBlock: l, Len: 1, Start: format.Block(1000000 + 2*k)})
 					bound := NodesForTree(root, uint64(n), uint64(k+1), 1024)

@@ -50,7 +50,7 @@ func (m *bench) step(longest int) {
 
 func TestEditorAgainstModel(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(24)
+	seeds := uint64(16)
 	if oracle.IsLong() {
 		seeds = 2000
 	}
