@@ -8,6 +8,9 @@ type faults struct {
 	commitWithoutFUA      bool // Sync returns although the commit block may be lost
 	releaseBeforeDurable  bool // freed blocks are used again before the commit
 	noBeforeLog           bool // log blocks, and nothing says that recovery is needed
+	startAfterCommit      bool // the superblock says where the log begins, but after the first commit
+	noFeatures            bool // the log uses what the superblock does not say
+	timeGoesBack          bool // commit times follow the clock
 	noSequenceJump        bool // an emptied log goes on with numbers that it had before
 	noFlushBeforeTail     bool // the tail moves past blocks that may not be home
 	tailBeforeHome        bool // the tail moves first

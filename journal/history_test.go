@@ -237,3 +237,39 @@ func (l *testLog) replay() error {
 	}
 	return errors.Join(r.Damage, r.Replay(l.dev))
 }
+
+// clockSetBack has a clock that is set back between two commits. Then a
+// descriptor of the second is damaged: recovery has to see that, and not take it
+// for what an earlier use of the log has left.
+func clockSetBack(f faults) error {
+	l := newTestLog(1024, 64, nil)
+	o, sec := l.options(), uint64(1000)
+	o.Now = func() (uint64, uint32) { sec -= 100; return sec, 0 }
+	j, err := Open(o)
+	if err != nil {
+		return err
+	}
+	j.faults, j.inline = f, true
+	for stamp := range uint64(3) {
+		if err := set(j, fillWith(stamp), 5); err != nil { // 3 log blocks
+			return err
+		}
+	}
+	p := make([]byte, 1024)
+	second := j.log.first + 3
+	if err := l.area.ReadBlock(second, p); err != nil {
+		return err
+	}
+	p[20] ^= 1
+	if err := l.area.WriteBlocks(second, [][]byte{p}); err != nil {
+		return err
+	}
+	r, err := Scan(l.area, ScanOptions{})
+	if err != nil {
+		return err
+	}
+	if r.Damage == nil {
+		return fmt.Errorf("recovery drops transactions, and finds no fault")
+	}
+	return nil
+}

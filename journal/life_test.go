@@ -438,3 +438,26 @@ func TestMemoryIsBounded(t *testing.T) {
 	require.Zero(t, j.dirty)
 	require.LessOrEqual(t, len(j.entries), 64)
 }
+
+// K30: a number that is older by any distance needs no commit, and causes none.
+func TestOldNumbers(t *testing.T) {
+	for _, start := range []format.Tid{10, 1<<31 + 3, 1<<32 - 2} {
+		l := newTestLog(1024, 64, nil)
+		putSuper(t, l, func(s format.JournalSuperblock) { s.SetSequence(start - 1) })
+		j := l.open(faults{})
+		tx, err := j.Begin()
+		require.NoError(t, err)
+		_, err = tx.Change(5)
+		require.NoError(t, err)
+		tid, err := tx.Commit()
+		require.NoError(t, err)
+		require.Equal(t, start, tid)
+		for _, old := range []format.Tid{start - 1, start - 1<<31, start - 1<<31 + 1, start - 1<<31 - 1, start + 1} {
+			require.True(t, j.Durable(old), "%d at %d", old, start)
+			require.NoError(t, j.Sync(old))
+		}
+		require.Zero(t, j.Stats().Commits)
+		require.NoError(t, j.Sync(tid))
+		require.True(t, j.Durable(tid))
+	}
+}

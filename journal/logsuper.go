@@ -48,7 +48,9 @@ func (j *Journal) startLog(t *transaction) error {
 		}
 	}
 	err := j.updateSuper(false, func(s format.JournalSuperblock) format.JournalSuperblock {
-		s = features(s, j.o)
+		if !j.faults.noFeatures {
+			s = features(s, j.o)
+		}
 		s.SetStart(l.head)
 		s.SetSequence(t.tid)
 		return s

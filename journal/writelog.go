@@ -24,8 +24,10 @@ func (j *Journal) writeLog(t *transaction) error {
 		t.logged = append(t.logged, v.block)
 	}
 	l.inLog.add(t.tid, t.logged)
-	if err := j.startLog(t); err != nil {
-		return err
+	if !j.faults.startAfterCommit {
+		if err := j.startLog(t); err != nil {
+			return err
+		}
 	}
 	blocks := j.layOut(t)
 	body, commit := blocks[:len(blocks)-1], blocks[len(blocks)-1]
@@ -41,6 +43,11 @@ func (j *Journal) writeLog(t *transaction) error {
 	}
 	if err := j.writeCommit(l.after(t.start, uint32(len(body))), commit); err != nil {
 		return err
+	}
+	if j.faults.startAfterCommit {
+		if err := j.startLog(t); err != nil {
+			return err
+		}
 	}
 	j.count(func(s *Stats) {
 		s.LogBlocks += uint64(t.n)
@@ -92,7 +99,7 @@ func (j *Journal) layOut(t *transaction) [][]byte {
 		j.count(func(s *Stats) { s.AlwaysCopies += uint64(len(t.versions)) })
 	}
 	commit := l.block()
-	sec, nsec := l.time(j.o.Now)
+	sec, nsec := l.time(j.o.Now, j.faults.timeGoesBack)
 	l.f.PutCommit(commit, t.tid, sec, nsec, 0)
 	return append(l.layout, commit)
 }
@@ -147,11 +154,11 @@ func (l *ring) block() []byte {
 
 // time is when a commit happens: never before the last one, since recovery takes
 // a damaged block with an older time for a left-over.
-func (l *ring) time(now func() (uint64, uint32)) (sec uint64, nsec uint32) {
+func (l *ring) time(now func() (uint64, uint32), back bool) (sec uint64, nsec uint32) {
 	if now != nil {
 		sec, nsec = now()
 	}
-	if sec < l.sec || sec == l.sec && nsec < l.nsec {
+	if !back && (sec < l.sec || sec == l.sec && nsec < l.nsec) {
 		sec, nsec = l.sec, l.nsec
 	}
 	l.sec, l.nsec = sec, nsec
