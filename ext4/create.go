@@ -361,7 +361,7 @@ func (t *Tx) symlink(target, name string) error {
 	switch {
 	case target == "":
 		return syscall.ENOENT
-	case len(target) > min(maxTarget, t.fs.geo.BlockSize-1):
+	case len(target) > maxTarget:
 		return syscall.ENAMETOOLONG
 	case strings.IndexByte(target, 0) >= 0:
 		return syscall.EINVAL
@@ -369,6 +369,9 @@ func (t *Tx) symlink(target, name string) error {
 	p, err := t.newPlace(name, false)
 	if err != nil {
 		return err
+	}
+	if len(target) >= t.fs.geo.BlockSize {
+		return syscall.ENAMETOOLONG
 	}
 	const mode = format.ModeSymlink | 0o777
 	ino, raw, err := t.newInode(p.dir, mode, 1)

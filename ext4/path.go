@@ -1,6 +1,8 @@
 package ext4
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"strings"
@@ -213,7 +215,16 @@ func pathError(op, name string, err error) error {
 	if _, done := err.(*fs.PathError); done {
 		return err
 	}
-	return &fs.PathError{Op: op, Path: name, Err: err}
+	return &fs.PathError{Op: op, Path: name, Err: withErrno(err)}
+}
+
+// withErrno puts ENOSPC, as an errno, in front of errors that mean it.
+func withErrno(err error) error {
+	var errno syscall.Errno
+	if errors.Is(err, syscall.ENOSPC) && !errors.As(err, &errno) {
+		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+	}
+	return err
 }
 
 // linkError is pathError for an operation on two names.
@@ -221,5 +232,5 @@ func linkError(op, old, name string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &os.LinkError{Op: op, Old: old, New: name, Err: err}
+	return &os.LinkError{Op: op, Old: old, New: name, Err: withErrno(err)}
 }

@@ -3,6 +3,7 @@ package ext4
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 
@@ -206,6 +207,9 @@ func (t *Tx) writeXattrs(ino format.Ino, list []format.Xattr) error {
 	}
 	t.touch(raw)
 	delta, err := t.fs.xattrs.Write(t.j, txNodes{t}, ino, raw, list)
+	if tooLarge := (*xattr.NameError)(nil); errors.As(err, &tooLarge) {
+		return fmt.Errorf("%w: %w", syscall.ENOSPC, err)
+	}
 	if err != nil {
 		return err
 	}

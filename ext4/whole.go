@@ -42,10 +42,14 @@ func (t *Tx) writeFile(name string, data []byte, perm fs.FileMode) error {
 
 // Truncate changes the size of a file; what is added reads as zeros.
 func (fsys *FS) Truncate(name string, size int64) error {
-	f, err := fsys.OpenFile(name, os.O_WRONLY, 0)
-	if err != nil {
-		return pathError("truncate", name, unwrapPath(err))
+	if err := fsys.mayWrite(); err != nil {
+		return pathError("truncate", name, err)
 	}
+	f, err := fsys.openFile(name, func(r reader) (*inode, error) { return r.findToTruncate(name, size) })
+	if err != nil {
+		return pathError("truncate", name, err)
+	}
+	f.flag = os.O_WRONLY
 	err = f.Truncate(size)
 	if closeErr := f.Close(); err == nil {
 		err = closeErr
@@ -57,24 +61,28 @@ func (fsys *FS) Truncate(name string, size int64) error {
 // somebody is writing to the file.
 func (t *Tx) Truncate(name string, size int64) error {
 	return pathError("truncate", name, t.try(func(t *Tx) error {
-		in, err := t.resolve(name, true)
-		switch {
-		case err != nil:
-			return err
-		case size < 0:
-			return syscall.EINVAL
-		}
-		if err := in.mayOpen(os.O_WRONLY); err != nil {
+		in, err := t.findToTruncate(name, size)
+		if err != nil {
 			return err
 		}
 		return t.setLength(in.num, size)
 	}))
 }
 
-// unwrapPath takes an error out of the *fs.PathError around it.
-func unwrapPath(err error) error {
-	if p, ok := err.(*fs.PathError); ok {
-		return p.Err
+// findToTruncate returns the inode that a name leads to, if it can be cut or
+// extended.
+func (r reader) findToTruncate(name string, size int64) (*inode, error) {
+	if size < 0 {
+		return nil, syscall.EINVAL
 	}
-	return err
+	in, err := r.resolve(name, true)
+	switch {
+	case err != nil:
+		return nil, err
+	case in.isDir():
+		return nil, syscall.EISDIR
+	case !in.isRegular():
+		return nil, syscall.EINVAL
+	}
+	return in, in.mayOpen(os.O_WRONLY)
 }
