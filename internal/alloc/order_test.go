@@ -25,6 +25,7 @@ func TestSmallFilesFollow(t *testing.T) {
 	for i := range 1000 {
 		runs = append(runs, file(i))
 		require.Equal(t, alloc.Run{Start: runs[0].Start + format.Block(2*i), N: 2}, runs[i])
+		require.Equal(t, runs[i].Start+2, f.a.GoalFor(12), "the next search begins there")
 	}
 	f.update(func(tx *journal.Tx) { require.NoError(t, f.a.MarkMany(tx, runs)) })
 	f.update(func(tx *journal.Tx) {

@@ -125,3 +125,19 @@ func TestMarkWantsPicked(t *testing.T) {
 	require.ErrorIs(t, err, format.ErrDamaged)
 	require.ErrorContains(t, err, "block 20000 is in use already")
 }
+
+// TestMapsGo: bitmaps that were needed all at once go when they are idle.
+func TestMapsGo(t *testing.T) {
+	f := open(t, formatted(t, 100<<20, mkfs.Options{BlockSize: 1024}), alloc.Options{Memory: 1})
+	var runs []alloc.Run
+	for g := range format.Group(f.geo.Groups()) {
+		start, n, err := f.a.Find(f.geo.GroupFirst(g), 10, false)
+		require.NoError(t, err)
+		runs = append(runs, alloc.Run{Start: start, N: n})
+	}
+	require.NoError(t, f.a.Verify(f.used()))
+	for _, r := range runs {
+		f.a.Release(r.Start, r.N, false)
+		require.NoError(t, f.a.Verify(f.used()))
+	}
+}
