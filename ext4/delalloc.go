@@ -67,7 +67,9 @@ const maxStatus = 4096
 
 // fileData returns the data of a regular file, and makes it when there is none.
 // Errors are those of reading the inode, and of an inode without such data.
-func (n *node) fileData() (*fileData, error) {
+func (n *node) fileData() (*fileData, error) { return n.fileDataBy(n.fs.view) }
+
+func (n *node) fileDataBy(view viewer) (*fileData, error) {
 	n.mu.RLock()
 	d := n.data
 	n.mu.RUnlock()
@@ -79,7 +81,7 @@ func (n *node) fileData() (*fileData, error) {
 	if n.data != nil {
 		return n.data, nil
 	}
-	err := n.fs.view(func(r reader) error {
+	err := view(func(r reader) error {
 		in, err := r.inode(n.ino)
 		if err == nil {
 			d, err = newFileData(n, in)

@@ -146,33 +146,21 @@ func (d *fileData) writePart(p []byte, off int64) error {
 	bs := d.blockSize()
 	first := format.LBlock(off / bs)
 	run := cache.Run{First: first, N: len(p) / int(bs)}
-	end := first + format.LBlock(run.N)
-	m := d.pages.Load()
-	if m != nil {
-		m.Discard(first, end)
+	if err := d.clearCache(run); err != nil {
+		return err
 	}
 	if err := d.Reserve(first, run.N); err != nil {
 		return err
 	}
-	b := newBatch(d.fs, false)
 	s := &share{d: d, direct: p, run: run, grow: off + int64(len(p))}
 	s.size, s.cuts = d.sizeAndCuts()
 	s.size = max(s.size, s.grow)
-	b.shares = append(b.shares, s)
-	ours := d.fs.files.stream.enter(d, s.needsPlace() && !d.fs.opts.Compare.UnserialisedAlloc)
-	d.io.RLock()
-	s.chooseDirect(b)
-	if len(s.flights) == 0 {
-		d.io.RUnlock()
-	}
-	b.write()
-	d.fs.files.stream.leave(ours, d, int64(len(p)))
-	b.record()
-	s.end()
-	if m != nil {
-		m.Discard(first, end) // what was read meanwhile
+	s.writeDirect()
+	if m := d.pages.Load(); m != nil {
+		m.Discard(first, first+format.LBlock(run.N)) // what was read meanwhile
 	}
 	if err := cmp.Or(s.err, s.missing); err != nil {
+		d.undelay(run)
 		return err
 	}
 	if s.grow > d.size.Load() {
@@ -180,6 +168,56 @@ func (d *fileData) writePart(p []byte, off int64) error {
 	}
 	d.touched()
 	return nil
+}
+
+// clearCache takes blocks out of the cache that are to be written past it.
+func (d *fileData) clearCache(r cache.Run) error {
+	m := d.pages.Load()
+	if m == nil {
+		return nil
+	}
+	end := r.First + format.LBlock(r.N)
+	if len(m.DirtyRuns(r.First, end)) > 0 {
+		if err := d.flushHeld(false); err != nil {
+			return err
+		}
+	}
+	m.Discard(r.First, end)
+	return nil
+}
+
+// undelay makes holes of blocks that were to be written and could not be.
+func (d *fileData) undelay(r cache.Run) {
+	d.n.mu.Lock()
+	defer d.n.mu.Unlock()
+	end := uint64(r.First) + uint64(r.N)
+	for at := uint64(r.First); at < end; {
+		x, ok := d.status.Next(format.LBlock(at), extent.Delayed)
+		if !ok || uint64(x.LBlock) >= end {
+			break
+		}
+		x = clip(x, format.LBlock(at), end)
+		d.status.Set(x.LBlock, x.Len, extent.Hole, 0)
+		at = x.End()
+	}
+	d.settle()
+}
+
+// writeDirect writes and records a share whose data is not in the cache.
+func (p *share) writeDirect() {
+	d := p.d
+	b := newBatch(d.fs, false)
+	b.shares = append(b.shares, p)
+	s := &d.fs.files.stream
+	ours := s.enter(d, p.needsPlace() && !d.fs.opts.Compare.UnserialisedAlloc)
+	d.io.RLock()
+	if p.chooseDirect(b); len(p.flights) == 0 {
+		d.io.RUnlock()
+	}
+	b.write()
+	s.leave(ours, d, int64(len(p.direct)))
+	b.record()
+	p.end()
 }
 
 // needsPlace reports whether blocks have to be chosen for a direct write.

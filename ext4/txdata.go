@@ -1,11 +1,13 @@
 package ext4
 
 import (
+	"slices"
 	"syscall"
 	"time"
 
 	"drydock/device"
 	"drydock/format"
+	"drydock/journal"
 )
 
 // What a transaction of several operations does to the data of files. It cannot
@@ -20,32 +22,45 @@ const (
 
 // heldFile is a file that a transaction of several operations has locked.
 type heldFile struct {
-	d    *fileData
-	then []func() // when the transaction has ended
+	d      *fileData
+	merged bool // of what follows; else it did not come to be
+	heldChange
 }
 
-// hold takes the write lock of a file, if its data is in memory, until the
-// transaction has ended. It fails with EBUSY rather than wait for somebody who may
-// wait for the transaction. It returns nil for a file without data in memory.
+// heldChange is what becomes of a file.
+type heldChange struct {
+	cut  bool  // it was made shorter ...
+	at   int64 // ... to this size
+	more bool  // there are blocks behind that, for other transactions to free
+	size int64 // what it grows to after the transaction; 0: it does not
+}
+
+// change notes what becomes of the file if the transaction does not fail.
+func (h *heldFile) change(t *Tx, now heldChange) {
+	before := h.heldChange
+	h.heldChange = now
+	t.j.OnAbort(func() { h.heldChange = before })
+	t.j.OnMerge(func() { h.merged = true })
+}
+
+// hold takes the write lock of a file until the transaction has ended. It fails
+// with EBUSY rather than wait for somebody who may wait for the transaction. It
+// returns nil for a file that this transaction has made.
 func (t *Tx) hold(ino format.Ino) (*heldFile, error) {
-	nodes := &t.fs.nodes
-	nodes.mu.Lock()
-	n := nodes.byNo[ino]
-	nodes.mu.Unlock()
-	d := n.loaded()
-	if d == nil {
-		return nil, nil
-	}
 	for _, h := range t.held {
-		if h.d == d {
-			return h, nil
+		if h.d.n.ino == ino {
+			return h, h.usable()
 		}
+	}
+	d, err := t.dataOf(ino)
+	if d == nil || err != nil {
+		return nil, err
 	}
 	for range busyTries {
 		if d.rw.TryLock() {
 			h := &heldFile{d: d}
 			t.held = append(t.held, h)
-			t.after = append(t.after, h.release)
+			t.after = slices.Insert(t.after, 0, func() { h.release(t) }) // while the node is kept
 			return h, nil
 		}
 		time.Sleep(busyPause)
@@ -53,16 +68,56 @@ func (t *Tx) hold(ino format.Ino) (*heldFile, error) {
 	return nil, syscall.EBUSY
 }
 
-// release gives the lock up at the end of the transaction.
-func (h *heldFile) release() {
-	for _, fn := range h.then {
-		fn()
+// usable fails for a file whose tree holds blocks behind its size for now.
+func (h *heldFile) usable() error {
+	if h.more {
+		return journal.ErrTooLarge
 	}
-	h.d.rw.Unlock()
+	return nil
+}
+
+// dataOf returns the data of a file, and keeps its node until the transaction has
+// ended; nil if all others see no such file yet.
+func (t *Tx) dataOf(ino format.Ino) (d *fileData, err error) {
+	in, err := t.fs.merged().inode(ino)
+	if err != nil {
+		return nil, err
+	}
+	n, _ := t.fs.getNode(ino)
+	if n == nil {
+		return nil, nil
+	}
+	t.after = append(t.after, func() { t.fs.putNode(n) })
+	if in.raw.LinksCount() == 0 && n.loaded() == nil {
+		return nil, nil
+	}
+	return n.fileDataBy(t.seen)
+}
+
+// release does after the transaction what is left to do - it frees the rest of what
+// was cut, sees to the end of the last block, or lets the file grow - and gives the
+// lock up.
+func (h *heldFile) release(t *Tx) {
+	defer h.d.rw.Unlock()
+	if !h.merged {
+		return
+	}
+	h.d.dataTid.Store(uint32(t.tid))
+	var err error
+	if h.cut {
+		err = h.d.shrinkRest(h.d.size.Load(), h.more)
+	}
+	if h.size > 0 && err == nil {
+		err = h.d.grow(h.size)
+	}
+	if err != nil {
+		h.d.errs.add(err)
+	}
 }
 
 // setLength changes the size of a regular file in a transaction of several
-// operations. What does not fit that is freed after it.
+// operations. What does not fit that is freed after it. The size of a file with
+// data that is not written yet moves up when that is written.
 func (t *Tx) setLength(ino format.Ino, size int64) error {
 	h, err := t.hold(ino)
 	if err != nil {
@@ -72,43 +127,42 @@ func (t *Tx) setLength(ino format.Ino, size int64) error {
 	if err != nil {
 		return err
 	}
-	old := int64(raw.Size())
-	if h != nil {
-		old = h.d.size.Load()
-	}
 	if size > t.fs.maxSize() {
 		return errTooBig
 	}
 	raw.SetMtime(t.time)
 	raw.SetCtime(t.time)
 	t.onMergeData(ino, (*fileData).unstamp)
+	old := int64(raw.Size())
+	switch {
+	case h != nil && h.cut:
+		old = max(old, h.at)
+	case h != nil:
+		old = h.d.size.Load()
+	}
 	if size > old {
-		return t.lengthen(ino, raw, size)
+		return t.lengthen(h, ino, raw, size)
 	}
-	more, err := t.truncate(nil, ino, size)
-	if err == nil && more {
-		err = t.addOrphan(ino)
-	}
-	if err == nil && h != nil {
-		t.finishCut(h, size, more)
-	}
-	return err
+	return t.shorten(h, ino, raw, size)
 }
 
-// finishCut does after the transaction what is left of a cut: it frees the rest,
-// and sees to the end of the last block.
-func (t *Tx) finishCut(h *heldFile, size int64, more bool) {
-	merged := false
-	t.j.OnMerge(func() { merged = true })
-	h.then = append(h.then, func() {
-		if !merged {
-			return
-		}
-		h.d.dataTid.Store(uint32(t.tid))
-		if err := h.d.shrinkRest(size, more); err != nil {
-			h.d.errs.add(err)
-		}
-	})
+// shorten is setLength to at most the size that the file has.
+func (t *Tx) shorten(h *heldFile, ino format.Ino, raw format.Inode, size int64) error {
+	more, err := t.truncate(nil, ino, size)
+	switch {
+	case err != nil:
+		return err
+	case h != nil:
+		h.change(t, heldChange{cut: true, at: size, more: more})
+	case more:
+		return journal.ErrTooLarge
+	default: // nobody else sees the file yet
+		return t.zeroOnDisk(ino, raw, size)
+	}
+	if more {
+		return t.addOrphan(ino)
+	}
+	return nil
 }
 
 // unstamp forgets the time of the last write: a later one is in the inode.
@@ -118,22 +172,36 @@ func (d *fileData) unstamp() {
 	d.stamped = false
 }
 
-// lengthen moves the size in the inode up. What the last block holds behind the
-// old size becomes zeros on the device at once.
-func (t *Tx) lengthen(ino format.Ino, raw format.Inode, size int64) error {
+// lengthen is setLength to more than the size that the file has. What the last
+// block holds behind that becomes zeros on the device at once: nobody sees it yet.
+// That is not so after the file was made shorter in this transaction.
+func (t *Tx) lengthen(h *heldFile, ino format.Ino, raw format.Inode, size int64) error {
+	switch {
+	case h != nil && h.cut && h.at%int64(t.fs.geo.BlockSize) != 0:
+		return &format.UnsupportedError{Detail: "a file that is made shorter and then longer in one transaction"}
+	case h != nil && !h.cut && !h.d.idle():
+		h.change(t, heldChange{size: size})
+		return nil
+	}
 	if err := t.zeroOnDisk(ino, raw, int64(raw.Size())); err != nil {
 		return err
 	}
-	if err := t.setSize(raw, size); err != nil {
-		return err
+	t.onMergeData(ino, func(d *fileData) { d.grown(size) })
+	return t.setSize(raw, size)
+}
+
+// idle reports whether all data of the file is on the device, and recorded.
+func (d *fileData) idle() bool {
+	if !d.n.wbMu.TryLock() {
+		return false
 	}
-	t.onMergeData(ino, func(d *fileData) {
-		d.n.mu.Lock()
-		defer d.n.mu.Unlock()
-		d.disk = size
-		d.size.Store(max(size, d.size.Load()))
-	})
-	return nil
+	defer d.n.wbMu.Unlock()
+	if m := d.pages.Load(); m != nil && m.Dirty() > 0 {
+		return false
+	}
+	d.n.mu.RLock()
+	defer d.n.mu.RUnlock()
+	return d.disk == d.size.Load()
 }
 
 // zeroOnDisk makes zeros of what the last block of a file of the given size holds

@@ -364,10 +364,10 @@ func (d *fileData) segments(off, n int64) (list []device.Segment, err error) {
 	bs, m := d.blockSize(), d.pages.Load()
 	end := off + min(n, d.size.Load()-off)
 	for at := off; at < end; {
-		l := format.LBlock(at / bs)
+		l := format.LBlock(min(at/bs, format.MaxLBlock))
 		x, err := d.lookup(l)
-		if err != nil {
-			return nil, err
+		if err != nil || l == format.MaxLBlock {
+			return list, err
 		}
 		x = clip(x, l, uint64(d.blocksOf(end)))
 		to := min(int64(x.End())*bs, end)
