@@ -217,7 +217,9 @@ func TestFastCommitHead(t *testing.T) {
 	require.ErrorIs(t, err, format.ErrUnsupported)
 	require.ErrorContains(t, err, "features 0x10")
 
-	area, f = fastLog(t) // a tail alone
+	area, f = fastLog(t) // a tail first
+	f.tail(11)
+	f.unlink(1, 5)
 	f.tail(11)
 	require.Empty(t, unlinked(t, scan(t, area)))
 }
@@ -263,6 +265,27 @@ func TestFastCommitsNeverComeBack(t *testing.T) {
 	require.NoError(t, r.Replay(device.NewMem(homeBlocks*1024)))
 	require.NoError(t, r.Finish())
 	require.False(t, scan(t, area).Dirty)
+}
+
+// What follows a TAIL in its block belongs to the next fast commit.
+func TestFastCommitShortTail(t *testing.T) {
+	t.Parallel()
+	for complete := range 2 {
+		area, f := fastLog(t)
+		f.head(11, 0)
+		f.unlink(1, 5)
+		tail := append(binary.LittleEndian.AppendUint16(nil, format.FCTail), 8, 0)
+		tail = append(tail, le32s(11)...)
+		f.buf = append(append(f.buf, tail...), le32s(format.Crc32c(f.crc, tail))...)
+		f.crc = 0
+		f.unlink(2, 5)
+		if complete == 0 {
+			f.pad()
+		} else {
+			f.tail(11)
+		}
+		require.Equal(t, []uint32{1, 2}[:1+complete], unlinked(t, scan(t, area)))
+	}
 }
 
 // An inode in a fast commit has no more bytes than one of the file system.
