@@ -96,6 +96,26 @@ func TestNodeHeaders(t *testing.T) {
 	m.check()
 }
 
+// An extent that ends where the next leaf begins goes there if the two are one,
+// and the keys above follow, to the root.
+func TestInsertBeforeLeaf(t *testing.T) {
+	for _, n := range []int{84 * 3, 84 * 84 * 2} { // depth 1 and 2
+		m := packed(t, 1024, n, 10)
+		leaves := m.counts(0)
+		for k := 84; k < n; k += 84 {
+			first := format.LBlock(k+1) * 10
+			m.insert(format.Extent{LBlock: first - 3, Len: 3, Start: m.model[first].b - 3})
+		}
+		m.check()
+		require.Zero(t, m.e.NodeDelta())
+		require.Equal(t, leaves, m.counts(0))
+		first := format.LBlock(84+1)*10 - 4
+		m.insert(format.Extent{LBlock: first, Len: 1, Start: 900000}) // no part of it
+		require.Positive(t, m.e.NodeDelta())
+		m.check()
+	}
+}
+
 // A leaf without entries, which Linux takes, is used and freed like others.
 func TestEmptyLeaf(t *testing.T) {
 	for _, leaf := range []int{1, 2, 3} { // first, middle, last

@@ -59,7 +59,7 @@ func (r *remover) step() error {
 		keep = append(kept, keep...)
 	}
 	if !r.paused {
-		r.to = r.before(p, i, end)
+		r.to = r.before(p, i)
 	}
 	if i == end && (leaf.count() > 0 || len(p) == 1) {
 		return nil
@@ -68,10 +68,9 @@ func (r *remover) step() error {
 }
 
 // before returns where the range ends that is still to be done when the leaf at
-// the end of p is done: entries i to end-1 of it went.
-func (r *remover) before(p []level, i, end int) format.LBlock {
-	leftmost := leftmost(p[:len(p)-1])
-	if i > 0 || leftmost && end == 0 {
+// the end of p is done, down to its entry i.
+func (r *remover) before(p []level, i int) format.LBlock {
+	if i > 0 || leftmost(p[:len(p)-1]) {
 		return r.from
 	}
 	return max(r.from, p[len(p)-1].bd.First)
