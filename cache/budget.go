@@ -29,7 +29,8 @@ type Budget struct {
 	mu       sync.Mutex
 	free     frames
 	chunks   int // that exist or are being made
-	clock    folioList
+	clock    clock
+	spare    *folio    // to be used again, a list
 	moved    sync.Cond // progress has changed, or err
 	progress uint64    // how often memory became free or a folio idle
 	err      error     // of Fail
@@ -116,8 +117,7 @@ func (b *Budget) grow() bool {
 	c := newChunk() // takes long: without the lock
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.frames[0].order = maxOrder
-	b.free.give(&c.frames[0])
+	b.free.give(&c.frames[0], true)
 	if b.scratch == nil {
 		b.scratch = b.free.take(orderOf(maxBlockSize))
 	}
@@ -136,30 +136,39 @@ func (b *Budget) scratchFrame() *frame {
 	return b.scratch
 }
 
-// take gives f a frame of the order and puts it into the clock; false if none is free.
-func (b *Budget) take(f *folio, order int) bool {
+// take returns a folio of m with a frame of the order, in the clock, or nil if none is free.
+func (b *Budget) take(m *Mapping, unit uint64, units, order int) *folio {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	f.frame = b.free.take(order)
-	if f.frame == nil {
-		return false
+	frame := b.free.take(order)
+	if frame == nil {
+		return nil
 	}
-	f.buf = f.frame.bytes()
+	f := b.spare
+	if f == nil {
+		f = &folio{}
+	}
+	b.spare, f.next = f.next, nil
+	f.m, f.unit, f.units, f.frame, f.buf = m, unit, int16(units), frame, frame.bytes()
 	b.used.Add(int64(len(f.buf)))
 	b.clock.push(f)
-	return true
+	return f
 }
 
-// release takes back the memory of a folio that is in no tree and that nobody reads.
-func (b *Budget) release(f *folio) {
+// release takes back the memory of a folio that is in no tree and that nobody reads. The folio is
+// used again, unless another goroutine has it in the clock's hand; mine says that it is ours.
+func (b *Budget) release(f *folio, mine bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if f.listed {
+	if f.at == inClock {
 		b.clock.remove(f)
 	}
 	b.used.Add(-int64(len(f.buf)))
-	b.free.give(f.frame)
-	f.frame, f.buf = nil, nil
+	b.free.give(f.frame, mine)
+	if f.frame, f.buf = nil, nil; mine || f.at == outside {
+		*f = folio{next: b.spare}
+		b.spare = f
+	}
 	b.progressed()
 }
 
@@ -167,22 +176,13 @@ func (b *Budget) release(f *folio) {
 func (b *Budget) idle(f *folio) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.enlist(f)
-	b.progressed()
-}
-
-// list puts a folio back that the hand could not look at.
-func (b *Budget) list(f *folio) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.enlist(f)
-}
-
-// enlist puts f into the clock, unless it is there or has no memory any more.
-func (b *Budget) enlist(f *folio) {
-	if !f.listed && f.frame != nil {
+	switch f.at {
+	case outside:
 		b.clock.push(f)
+	case inHand:
+		f.at = inHandIdle
 	}
+	b.progressed()
 }
 
 // progressed tells those who wait for memory to look again; the caller holds mu.
@@ -248,14 +248,31 @@ func (b *Budget) reclaim(order int, try bool) bool {
 	}
 }
 
-// evict gives up the folio under the clock's hand, unless it is busy, or was used since
+// refill evicts until n bytes, but not more than may be dirty before writeback is asked for, are free: what was
+// written back is about what is written until the next time, and the writers should find memory.
+func (b *Budget) refill(n int64) {
+	b.mu.Lock()
+	visits := b.clock.n
+	b.mu.Unlock()
+	n = min(n, b.background)
+	for ; visits > 0 && b.limit-b.used.Load() < n && b.evict(false, false); visits-- {
+	}
+}
+
+// evict gives up the folio under the clock's hand, unless it is busy, or was used again since
 // the hand passed last and force is not set; false if there is no folio.
 func (b *Budget) evict(try, force bool) bool {
 	f, any := b.hand(force)
-	if f != nil && !f.m.evict(f, try) {
-		b.list(f)
+	if f == nil {
+		return any
 	}
-	return any
+	switch f.m.evict(f, try) {
+	case locked:
+		b.putBack(f, true)
+	case busy:
+		b.putBack(f, false)
+	}
+	return true
 }
 
 // hand takes the next folio out of the clock and returns it, or nil if it stays in, for a
@@ -268,22 +285,44 @@ func (b *Budget) hand(force bool) (*folio, bool) {
 		return nil, false
 	}
 	b.clock.remove(f)
-	if f.ended.Swap(0) != 0 && !force {
+	if f.ended.And(^usedAgain)&usedAgain != 0 && !force {
 		b.clock.push(f)
 		return nil, true
 	}
+	f.at = inHand
 	return f, true
 }
 
-// folioList is a list of folios, the clock: the hand is at the first, and what it passes goes to
-// the end. Folios that were found busy are not in it until they are idle again.
-type folioList struct {
+// putBack ends the stay of a folio in the hand that was not evicted.
+func (b *Budget) putBack(f *folio, idle bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	idle = idle || f.at == inHandIdle
+	f.at = outside
+	if idle && f.frame != nil {
+		b.clock.push(f)
+	}
+}
+
+// clockPlace says where a folio is, seen from the clock. A folio that the hand found busy is outside
+// until it is idle.
+type clockPlace uint8
+
+const (
+	outside clockPlace = iota
+	inClock
+	inHand     // of one goroutine, which looks at it
+	inHandIdle // ... and has to look again, or to put it back
+)
+
+// clock is a list of folios; the hand is at the first, and what it passes goes to the end.
+type clock struct {
 	first, last *folio
 	n           int
 }
 
-func (l *folioList) push(f *folio) {
-	f.prev, f.next, f.listed = l.last, nil, true
+func (l *clock) push(f *folio) {
+	f.prev, f.next, f.at = l.last, nil, inClock
 	if l.last != nil {
 		l.last.next = f
 	} else {
@@ -293,7 +332,7 @@ func (l *folioList) push(f *folio) {
 	l.n++
 }
 
-func (l *folioList) remove(f *folio) {
+func (l *clock) remove(f *folio) {
 	if f.prev != nil {
 		f.prev.next = f.next
 	} else {
@@ -304,6 +343,6 @@ func (l *folioList) remove(f *folio) {
 	} else {
 		l.last = f.prev
 	}
-	f.prev, f.next, f.listed = nil, nil, false
+	f.prev, f.next, f.at = nil, nil, outside
 	l.n--
 }

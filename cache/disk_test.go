@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -34,16 +35,16 @@ func newDisk(size int) *disk {
 
 func (d *disk) Fill(l format.LBlock, p []byte) error {
 	d.pause()
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	n := len(p) / d.size
-	d.fills = append(d.fills, Run{l, n})
 	if d.failFill != nil {
 		if err := d.failFill(l, n); err != nil {
 			clear(p) // whatever a failed read leaves there is not to be believed
 			return err
 		}
 	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fills = append(d.fills, Run{l, n})
 	for i := range n {
 		b := p[i*d.size : (i+1)*d.size]
 		clear(b)
@@ -158,3 +159,33 @@ func (d *disk) content(n int) []byte {
 
 // mappedBlocks returns the blocks that are mapped, ascending.
 func (d *disk) mappedBlocks() []format.LBlock { return slices.Sorted(maps.Keys(d.blocks)) }
+
+// quickDisk is a disk that answers in memory too, when it likes.
+type quickDisk struct {
+	*disk
+	known func() bool
+}
+
+func (q quickDisk) TryMapped(l format.LBlock) (mapped, known bool) {
+	if !q.known() {
+		return false, false
+	}
+	mapped, _ = q.Mapped(l)
+	return mapped, true
+}
+
+func (q quickDisk) TryReserve(l format.LBlock, n int) (bool, error) {
+	if !q.known() {
+		return false, nil
+	}
+	err := q.Reserve(l, n)
+	return err == nil, err
+}
+
+// heapInUse returns the bytes of live objects on the heap.
+func heapInUse() int64 {
+	runtime.GC()
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return int64(s.HeapAlloc)
+}

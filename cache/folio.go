@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"math"
 	"sync/atomic"
 
 	"drydock/format"
@@ -8,9 +9,9 @@ import (
 
 // What a folio knows of each of its blocks. One bitmap each; the mapping's lock guards them.
 const (
-	uptodate = iota // the memory holds what the file holds
-	dirty           // ... which the device does not
-	inFlight        // ... which a Writeback is taking there; if that fails, dirty again
+	dirty    = iota // the device does not hold what the memory holds
+	uptodate        // the memory holds what the file holds
+	inFlight        // a Writeback is taking that to the device; if it fails, dirty again
 	frozen          // this memory is being read by a Writeback: it must not change
 	kinds
 )
@@ -22,27 +23,36 @@ const (
 //
 // A folio without a unit in the tree is gone; its memory is given back when no
 // Writeback reads it any more.
+//
+// A random write meets a folio that is in no cache of the processor: the fields are in the order
+// in which it looks at them, and take 128 bytes.
 type folio struct {
-	m     *Mapping
-	frame *frame
 	buf   []byte
 	unit  uint64 // the first
-	units int    // a power of two
-	owned int    // units that lead here
-	io    int    // pieces of Writebacks that read buf
-	fill  *fill  // blocks that are being read from the device, or nil
+	units int16  // a power of two
+	owned int16  // units that lead here
+	io    int16  // pieces of Writebacks that read buf
 
-	// The offset in the file where the last read or write of this folio ended:
-	// where the next one starts if the user goes on in sequence. 0: not used since
-	// the clock's hand passed.
+	at clockPlace // under the budget's lock, as next and prev
+
+	fill *fill // blocks that are being read from the device, or nil
+
+	// The offset in the file where the last read or write of this folio ended: where the
+	// next one starts if the user goes on in sequence. 0: there was none. With
+	// usedAgain when there was more than one since the clock's hand passed.
 	ended atomic.Int64
 
-	next, prev *folio // the clock, under the budget's lock
-	listed     bool
-
 	words [kinds]uint64 // the bitmaps, if a word is enough for each
-	more  bitmap        // ... else, one after the other
+	more  *bitmap       // ... else, one after the other
+
+	m          *Mapping
+	frame      *frame
+	next, prev *folio
 }
+
+// usedAgain is the bit of folio.ended that gives a second chance: being used once,
+// as by a stream, is not enough.
+const usedAgain = math.MinInt64
 
 // fill is a read from the device into blocks of a folio.
 type fill struct {
@@ -56,8 +66,8 @@ func (f *folio) bits(kind int) bitmap {
 	if f.more == nil {
 		return f.words[kind : kind+1 : kind+1]
 	}
-	n := len(f.more) / kinds
-	return f.more[kind*n : (kind+1)*n]
+	n := len(*f.more) / kinds
+	return (*f.more)[kind*n : (kind+1)*n]
 }
 
 // blocks returns how many blocks fit.
@@ -98,7 +108,14 @@ func (f *folio) filling(lo, hi int) bool {
 
 // touch notes that a read or write ended at byte offset end of the file.
 func (f *folio) touch(end int64) {
-	if f.ended.Load() != end {
+	old := f.ended.Load()
+	if old != 0 {
+		end |= usedAgain
+	}
+	if old != end {
 		f.ended.Store(end)
 	}
 }
+
+// lastEnd returns where the last read or write ended, or 0.
+func (f *folio) lastEnd() int64 { return f.ended.Load() &^ usedAgain }

@@ -31,13 +31,14 @@ type chunk struct {
 	frames [1 << maxOrder]frame
 }
 
-// newChunk returns a chunk whose memory is there, not only promised: each page is touched.
+// newChunk returns a chunk that is one frame, with memory that is there, not only promised: each page is touched.
 func newChunk() *chunk {
 	c := &chunk{mem: make([]byte, chunkSize)}
 	for i := range c.frames {
 		c.mem[i<<pageShift] = 0
 		c.frames[i] = frame{chunk: c, page: int16(i)}
 	}
+	c.frames[0].order = maxOrder
 	return c
 }
 
@@ -55,16 +56,16 @@ func (f *frame) buddy() *frame { return &f.chunk.frames[int(f.page)^1<<f.order] 
 // orderOf returns the order of a frame of n bytes, n a power of two from 4096 on.
 func orderOf(n int) int { return bits.TrailingZeros(uint(n)) - pageShift }
 
-// frames is the free memory, a list an order; last in, first out, so
-// that what is handed out is likely to be in the processor's caches still.
+// frames is the free memory, a list an order. What was in use until now is handed out first, since it is
+// in the processor's caches still; what was evicted, in the order in which it was.
 type frames struct {
-	lists [maxOrder + 1]*frame
+	lists [maxOrder + 1]struct{ first, last *frame }
 }
 
 // has tells whether take(order) would find a frame.
 func (s *frames) has(order int) bool {
 	for ; order <= maxOrder; order++ {
-		if s.lists[order] != nil {
+		if s.lists[order].first != nil {
 			return true
 		}
 	}
@@ -75,26 +76,27 @@ func (s *frames) has(order int) bool {
 // that one after the other lie in ascending memory, which the processor prefetches.
 func (s *frames) take(order int) *frame {
 	from := order
-	for from <= maxOrder && s.lists[from] == nil {
+	for from <= maxOrder && s.lists[from].first == nil {
 		from++
 	}
 	if from > maxOrder {
 		return nil
 	}
-	f := s.lists[from]
+	f := s.lists[from].first
 	s.remove(f)
 	for from > order {
 		from--
 		f.order = int8(from)
 		upper := f.buddy()
 		upper.order = int8(from)
-		s.push(upper)
+		s.push(upper, false)
 	}
 	return f
 }
 
-// give takes a frame back and joins it with what is free beside it.
-func (s *frames) give(f *frame) {
+// give takes a frame back and joins it with what is free beside it. A cold one
+// was not used for long.
+func (s *frames) give(f *frame, cold bool) {
 	for int(f.order) < maxOrder {
 		b := f.buddy()
 		if !b.free || b.order != f.order {
@@ -106,25 +108,40 @@ func (s *frames) give(f *frame) {
 		}
 		f.order++
 	}
-	s.push(f)
+	s.push(f, cold)
 }
 
-func (s *frames) push(f *frame) {
-	f.free, f.prev, f.next = true, nil, s.lists[f.order]
+func (s *frames) push(f *frame, cold bool) {
+	l := &s.lists[f.order]
+	f.free = true
+	if cold {
+		f.prev, f.next = l.last, nil
+	} else {
+		f.prev, f.next = nil, l.first
+	}
+	if f.prev != nil {
+		f.prev.next = f
+	} else {
+		l.first = f
+	}
 	if f.next != nil {
 		f.next.prev = f
+	} else {
+		l.last = f
 	}
-	s.lists[f.order] = f
 }
 
 func (s *frames) remove(f *frame) {
+	l := &s.lists[f.order]
 	if f.prev != nil {
 		f.prev.next = f.next
 	} else {
-		s.lists[f.order] = f.next
+		l.first = f.next
 	}
 	if f.next != nil {
 		f.next.prev = f.prev
+	} else {
+		l.last = f.prev
 	}
 	f.free, f.next, f.prev = false, nil, nil
 }

@@ -30,10 +30,17 @@ type Source interface {
 	Reserve(l format.LBlock, n int) error
 }
 
-// NoWaiter is a Source whose Mapped and Reserve may have to wait, say for an extent that has
-// to be read, and that can also be asked for what it knows in memory. TryWriteAt asks this way.
+// NoWaiter is a Source that can also be asked for what it knows in memory: its Mapped and Reserve may
+// have to wait, say for an extent that has to be read, and TryWriteAt must not. A Source that
+// is none is taken to answer at once.
+//
+// Both are called with the mapping's lock held: they wait for nothing, not even for a lock that
+// another may hold while it calls the mapping, and call nothing of the cache. That makes a write that
+// needs space cheaper too, so that the other writes ask here first.
 type NoWaiter interface {
+	// TryMapped is Mapped, if that is known.
 	TryMapped(l format.LBlock) (mapped, known bool)
+	// TryReserve is Reserve. With an error, or if it is not done, no space was taken.
 	TryReserve(l format.LBlock, n int) (done bool, err error)
 }
 
@@ -72,8 +79,9 @@ func (r Run) end() format.LBlock { return r.First + format.LBlock(r.N) }
 
 // Mapping caches one file.
 type Mapping struct {
-	b   *Budget
-	src Source
+	b     *Budget
+	src   Source
+	quick NoWaiter // src, if it is one
 
 	shift    uint8 // log2 of the block size
 	unitBits uint8 // log2 of the blocks in a unit
@@ -85,10 +93,10 @@ type Mapping struct {
 	tree     tree
 	inflight []*Writeback
 	drops    uint64 // how often something in memory was given up or discarded
-	counts   Stats  // but for what is counted under the shared lock:
+	dirty    int64  // blocks
+	counts   Stats  // but for what is counted without the lock:
 
 	hits, punts, waits atomic.Uint64
-	dirty              atomic.Int64 // blocks
 
 	next, prev *Mapping // of the budget
 }
@@ -106,6 +114,7 @@ func NewMapping(b *Budget, blockSize int, src Source, o MappingOptions) *Mapping
 	m := &Mapping{b: b, src: src, whole: o.WholeFolio, fixed: uint16(o.FolioSize / unit)}
 	m.shift = uint8(bits.TrailingZeros(uint(blockSize)))
 	m.unitBits = uint8(bits.TrailingZeros(uint(unit / blockSize)))
+	m.quick, _ = src.(NoWaiter)
 	b.mappings.add(m)
 	return m
 }
@@ -154,32 +163,43 @@ func (m *Mapping) discardIn(f *folio, lo, hi int) {
 // removeEmpty takes out a folio that holds nothing and waits for nothing.
 func (m *Mapping) removeEmpty(f *folio) {
 	if f.fill == nil && !f.bits(uptodate).any(0, f.blocks()) {
-		m.remove(f)
+		m.remove(f, false)
 	}
 }
 
-// remove takes f out of the tree. Its memory is free when no Writeback reads it.
-func (m *Mapping) remove(f *folio) {
+// remove takes f, which is in the clock's hand if inHand says so, out of the tree. Its memory is free when
+// no Writeback reads it.
+func (m *Mapping) remove(f *folio, inHand bool) {
 	m.tree.drop(f)
 	if f.io == 0 {
-		m.b.release(f)
+		m.b.release(f, inHand)
 	}
 }
 
-// evict gives up f, if it is idle. False if the lock could not be had without waiting.
-func (m *Mapping) evict(f *folio, try bool) bool {
+// What became of a folio that was to be evicted.
+type eviction uint8
+
+const (
+	evicted eviction = iota // its memory is free
+	busy                    // it is in use, or gone already
+	locked                  // the lock could not be had without waiting
+)
+
+// evict gives up f, which is in the clock's hand, if it is idle.
+func (m *Mapping) evict(f *folio, try bool) eviction {
 	if !try {
 		m.mu.Lock()
 	} else if !m.mu.TryLock() {
-		return false
+		return locked
 	}
 	defer m.mu.Unlock()
-	if f.owned > 0 && f.idle() {
-		m.remove(f)
-		m.drops++
-		m.counts.Evictions++
+	if f.owned == 0 || !f.idle() {
+		return busy
 	}
-	return true
+	m.remove(f, true)
+	m.drops++
+	m.counts.Evictions++
+	return evicted
 }
 
 // DirtyRuns returns the runs of dirty blocks in [from, to), ascending. What is in
@@ -233,7 +253,7 @@ func (m *Mapping) soil(f *folio, lo, hi int) {
 	d.set(lo, hi)
 	u, units := m.unitsOf(f, lo, hi)
 	m.tree.mark(u, units)
-	m.dirty.Add(int64(n))
+	m.dirty += int64(n)
 	m.b.dirty.Add(int64(n) << m.shift)
 }
 
@@ -245,7 +265,7 @@ func (m *Mapping) clean(f *folio, lo, hi int) {
 		return
 	}
 	d.clear(lo, hi)
-	m.dirty.Add(-int64(n))
+	m.dirty -= int64(n)
 	m.b.dirty.Add(-int64(n) << m.shift)
 	u, units := m.unitsOf(f, lo, hi)
 	for ; units > 0; u, units = u+1, units-1 {
@@ -290,23 +310,30 @@ func (m *Mapping) unitAt(off int64) uint64 { return uint64(off) >> (m.shift + m.
 // and the order that was missing. The caller holds mu.
 func (m *Mapping) place(u uint64, want, limit int) (*folio, int) {
 	n := m.fit(u, want, limit)
-	f := m.newFolio(u&^uint64(n-1), n)
-	order := orderOf(n << (m.shift + m.unitBits))
-	if !m.b.take(f, order) {
-		return nil, order
+	f, order := m.newFolio(u&^uint64(n-1), n)
+	if f != nil {
+		m.tree.put(f, f.unit, n)
 	}
-	m.tree.put(f, f.unit, n)
-	return f, 0
+	return f, order
 }
 
-// newFolio returns a folio without memory.
-func (m *Mapping) newFolio(u uint64, units int) *folio {
-	f := &folio{m: m, unit: u, units: units}
-	if n := units << m.unitBits; n > 64 {
-		f.more = make(bitmap, kinds*n/64)
+// newFolio returns a folio for the units [u, u+n), not in the tree yet, or nil and the order of the frame that it
+// would take.
+func (m *Mapping) newFolio(u uint64, n int) (*folio, int) {
+	order := m.orderOf(n)
+	f := m.b.take(m, u, n, order)
+	if blocks := n << m.unitBits; f != nil && blocks > 64 {
+		more := make(bitmap, kinds*blocks/64)
+		f.more = &more
 	}
-	return f
+	return f, order
 }
+
+// orderOf returns the order of the frame for n units.
+func (m *Mapping) orderOf(n int) int { return orderOf(n << (m.shift + m.unitBits)) }
+
+// unitsIn returns how many units a frame of the order has room for.
+func (m *Mapping) unitsIn(order int) int { return 1 << (order + pageShift) >> (m.shift + m.unitBits) }
 
 // fit returns how many units a new folio for unit u gets: a power of two, and none that
 // has a folio.
@@ -335,7 +362,7 @@ func (m *Mapping) ahead(u uint64, n int) int {
 		return n
 	}
 	if before := m.tree.get(u - 1); before != nil {
-		return max(n, 2*before.units)
+		return max(n, 2*int(before.units))
 	}
 	return n
 }
@@ -349,7 +376,7 @@ func (m *Mapping) follows(f *folio, off int64) bool {
 	if f == nil || off == f.start() {
 		f = m.tree.get(m.unitAt(off - 1))
 	}
-	return f != nil && f.ended.Load() == off
+	return f != nil && f.lastEnd() == off
 }
 
 // usable returns how many blocks of f can be part of the file.
@@ -373,7 +400,11 @@ func (m *Mapping) check(n, off int64) error {
 }
 
 // Dirty returns the bytes of dirty blocks.
-func (m *Mapping) Dirty() int64 { return m.dirty.Load() << m.shift }
+func (m *Mapping) Dirty() int64 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return m.dirty << m.shift
+}
 
 // BlockSize returns the bytes of a block.
 func (m *Mapping) BlockSize() int { return 1 << m.shift }

@@ -69,10 +69,19 @@ func newModel(t testing.TB, seed uint64) *model {
 		x.fillDisk()
 	}
 	x.d.failFill = x.fails
-	x.m = NewMapping(x.b, size, x.d, x.o)
+	x.m = NewMapping(x.b, size, x.source(), x.o)
 	x.past = newDisk(4096)
 	x.rest = NewMapping(x.b, 4096, x.past, MappingOptions{})
 	return x
+}
+
+// source returns the disk as one of the kinds of Source there are.
+func (x *model) source() Source {
+	odds := x.r.IntN(3)
+	if odds == 0 {
+		return x.d
+	}
+	return quickDisk{x.d, func() bool { return x.r.IntN(odds) == 0 }}
 }
 
 // fillDisk gives the file some mapped blocks.
@@ -447,7 +456,7 @@ func usedBudget(t testing.TB) *Budget {
 		used.mem[i] = 0xdb
 	}
 	b.chunks = 1
-	b.free.give(&used.frames[0])
+	b.free.give(&used.frames[0], true)
 	b.scratch = b.free.take(orderOf(maxBlockSize))
 	return b
 }
@@ -460,11 +469,11 @@ func (b *Budget) checkEmpty(t testing.TB) {
 	require.Nil(t, b.clock.first)
 	require.Zero(t, b.mappings.n)
 	if b.scratch != nil {
-		b.free.give(b.scratch)
+		b.free.give(b.scratch, true)
 		b.scratch = nil
 	}
 	whole := 0
-	for f := b.free.lists[maxOrder]; f != nil; f = f.next {
+	for f := b.free.lists[maxOrder].first; f != nil; f = f.next {
 		whole++
 	}
 	require.Equal(t, b.chunks, whole)

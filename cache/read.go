@@ -54,7 +54,7 @@ func (m *Mapping) copyOut(op *readOp, f *folio) bool {
 		return false
 	}
 	if op.sequence == unknown && op.off > f.start() {
-		op.sequence = answerOf(f.ended.Load() == op.off)
+		op.sequence = answerOf(f.lastEnd() == op.off)
 	}
 	end = min(end, f.start()+int64(have)<<m.shift)
 	n := copy(op.p, f.buf[op.off-f.start():end-f.start()])
@@ -166,7 +166,7 @@ func (m *Mapping) read(f *folio, lo, hi int) (bool, error) {
 
 // roomToRead gets memory for a frame of the order, or makes op do with less, or with none.
 func (m *Mapping) roomToRead(op *readOp, order int) error {
-	units := 1 << order >> (int(m.shift+m.unitBits) - pageShift)
+	units := m.unitsIn(order)
 	switch {
 	case m.b.reclaim(order, false):
 		return nil

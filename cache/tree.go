@@ -14,7 +14,8 @@ import "math/bits"
 // The owner's lock guards it.
 type tree struct {
 	root  *node
-	shift uint // of a unit's number, to get the slot in the root
+	shift uint  // of a unit's number, to get the slot in the root
+	spare *node // a leaf with empty slots, for the next that is needed
 }
 
 const (
@@ -23,19 +24,56 @@ const (
 )
 
 type node struct {
-	parent  *node
-	at      uint // slot in the parent
 	present uint64
 	dirty   uint64
-	kids    []*node  // all slots, in a node above the leaves
-	folios  []*folio // as many as were needed so far, in a leaf
+	folios  []*folio         // all slots, in a leaf; only the first few in the only leaf of a small file
+	kids    []*node          // all slots, in a node above the leaves
+	below   []*[slots]*folio // the kids' folios, in a node just above leaves: to find one, no leaf is looked at
+	parent  *node
+	at      uint // slot in the parent
+}
+
+// newNode returns a node above the leaves whose slots stand for 1<<shift units each.
+func newNode(shift uint) *node {
+	n := &node{kids: make([]*node, slots)}
+	if shift == slotBits {
+		n.below = make([]*[slots]*folio, slots)
+	}
+	return n
+}
+
+// smallLeaf is how many slots the only leaf of a small file has.
+const smallLeaf = 4
+
+// newLeaf returns a leaf with all slots, in one piece of memory.
+func newLeaf() *node {
+	leaf := &struct {
+		node
+		slots [slots]*folio
+	}{}
+	leaf.folios = leaf.slots[:]
+	return &leaf.node
 }
 
 // get returns the folio of unit u, or nil.
 func (t *tree) get(u uint64) *folio {
-	n := t.leaf(u)
-	if i := int(u % slots); n != nil && i < len(n.folios) {
-		return n.folios[i]
+	n := t.root
+	if u>>t.shift >= slots || n == nil {
+		return nil
+	}
+	if t.shift == 0 {
+		if u < uint64(len(n.folios)) {
+			return n.folios[u]
+		}
+		return nil
+	}
+	for s := t.shift; s > slotBits; s -= slotBits {
+		if n = n.kids[u>>s%slots]; n == nil {
+			return nil
+		}
+	}
+	if folios := n.below[u>>slotBits%slots]; folios != nil {
+		return folios[u%slots]
 	}
 	return nil
 }
@@ -52,7 +90,7 @@ func (t *tree) leaf(u uint64) *node {
 	return n
 }
 
-// makeLeaf returns the node whose slots are the folios around unit u.
+// makeLeaf returns the node whose slots are the folios around unit u, with all slots up to u's.
 func (t *tree) makeLeaf(u uint64) *node {
 	if t.root == nil {
 		t.plant(u)
@@ -62,60 +100,94 @@ func (t *tree) makeLeaf(u uint64) *node {
 	}
 	n := t.root
 	for s := t.shift; s > 0; s -= slotBits {
-		n = n.kid(uint(u>>s%slots), s == slotBits)
+		n = t.kid(n, uint(u>>s%slots), s-slotBits)
 	}
 	return n
 }
 
 // plant makes a root that is high enough for unit u.
 func (t *tree) plant(u uint64) {
-	t.root = &node{}
 	for u>>t.shift >= slots {
 		t.shift += slotBits
 	}
-	if t.shift > 0 {
-		t.root.kids = make([]*node, slots)
+	switch {
+	case t.shift > 0:
+		t.root = newNode(t.shift)
+	case u < smallLeaf:
+		t.root = &node{folios: make([]*folio, smallLeaf)}
+	default:
+		t.root = newLeaf()
 	}
+}
+
+// widen gives the only leaf of a file that is no longer small all slots.
+func (t *tree) widen() {
+	if t.shift > 0 || t.root == nil || len(t.root.folios) == slots {
+		return
+	}
+	leaf := newLeaf()
+	copy(leaf.folios, t.root.folios)
+	leaf.present, leaf.dirty = t.root.present, t.root.dirty
+	t.root = leaf
 }
 
 // raise puts a node above the root, so that 64 times as many units fit.
 func (t *tree) raise() {
+	t.widen()
 	old := t.root
-	t.root = &node{kids: make([]*node, slots)}
 	t.shift += slotBits
-	t.root.kids[0] = old
-	old.parent = t.root
-	t.root.present = 1
+	t.root = newNode(t.shift)
+	t.root.adopt(old, 0)
 	if old.dirty != 0 {
 		t.root.dirty = 1
 	}
 }
 
-// kid returns the node in slot i of n, which is made if it is not there.
-func (n *node) kid(i uint, leaf bool) *node {
-	if n.kids[i] == nil {
-		k := &node{parent: n, at: i}
-		if !leaf {
-			k.kids = make([]*node, slots)
-		}
-		n.kids[i] = k
-		n.present |= 1 << i
+// kid returns the node in slot i of n, which is made if it is not there. Its own slots stand for
+// 1<<shift units each.
+func (t *tree) kid(n *node, i uint, shift uint) *node {
+	if n.kids[i] != nil {
+		return n.kids[i]
 	}
-	return n.kids[i]
+	k := t.spare
+	switch {
+	case shift > 0:
+		k = newNode(shift)
+	case k == nil:
+		k = newLeaf()
+	default:
+		t.spare = nil
+	}
+	n.adopt(k, i)
+	return k
 }
 
-// each calls fn for each leaf that has units of [u, u+n), with the first slot, how many, and
-// the mask of their bits. With make, leaves that are missing are made.
-func (t *tree) each(u uint64, n int, make bool, fn func(leaf *node, i, count int, mask uint64)) {
+// adopt makes k the kid in slot i.
+func (n *node) adopt(k *node, i uint) {
+	k.parent, k.at = n, i
+	n.kids[i] = k
+	n.present |= 1 << i
+	if k.kids == nil {
+		n.below[i] = (*[slots]*folio)(k.folios)
+	}
+}
+
+// orphan empties slot i.
+func (n *node) orphan(i uint) {
+	n.kids[i] = nil
+	n.present &^= 1 << i
+	if n.below != nil {
+		n.below[i] = nil
+	}
+}
+
+// each calls fn for each leaf there is that has units of [u, u+n), with the first slot and how many.
+func (t *tree) each(u uint64, n int, fn func(leaf *node, i, count int)) {
 	for n > 0 {
 		i := int(u % slots)
 		count := min(slots-i, n)
-		leaf := t.leaf(u)
-		if leaf == nil && make {
-			leaf = t.makeLeaf(u)
-		}
-		if leaf != nil {
-			fn(leaf, i, count, ^uint64(0)>>uint(slots-count)<<uint(i))
+		if leaf := t.leaf(u); leaf != nil {
+			fn(leaf, i, count)
 		}
 		u += uint64(count)
 		n -= count
@@ -124,35 +196,42 @@ func (t *tree) each(u uint64, n int, make bool, fn func(leaf *node, i, count int
 
 // put makes f the folio of the units [u, u+n), in place of what they had.
 func (t *tree) put(f *folio, u uint64, n int) {
-	t.each(u, n, true, func(leaf *node, i, count int, mask uint64) {
-		leaf.reach(i + count)
-		for j := i; j < i+count; j++ {
-			if old := leaf.folios[j]; old != nil {
-				old.owned--
-			}
-			leaf.folios[j] = f
+	if last := u + uint64(n) - 1; t.root == nil {
+		t.plant(last)
+	} else if last >= smallLeaf {
+		t.widen()
+	}
+	f.owned += int16(n)
+	for n > 0 {
+		i := int(u % slots)
+		count := min(slots-i, n)
+		leaf := t.leaf(u)
+		if leaf == nil {
+			leaf = t.makeLeaf(u)
 		}
-		leaf.present |= mask
-	})
-	f.owned += n
+		leaf.put(f, i, count)
+		u += uint64(count)
+		n -= count
+	}
 }
 
-// reach makes room for n folios. A small file's only leaf stays small.
-func (n *node) reach(count int) {
-	size := 1
-	for size < count {
-		size *= 4
+// put makes f the folio of count slots from i on.
+func (n *node) put(f *folio, i, count int) {
+	for j := i; j < i+count; j++ {
+		if old := n.folios[j]; old != nil {
+			old.owned--
+		}
+		n.folios[j] = f
 	}
-	if len(n.folios) < size {
-		folios := make([]*folio, size)
-		copy(folios, n.folios)
-		n.folios = folios
-	}
+	n.present |= slotMask(i, count)
 }
+
+// slotMask returns the bits of count slots from i on.
+func slotMask(i, count int) uint64 { return ^uint64(0) >> uint(slots-count) << uint(i) }
 
 // drop takes f out, wherever it is still in.
 func (t *tree) drop(f *folio) {
-	t.each(f.unit, f.units, false, func(leaf *node, i, count int, _ uint64) {
+	t.each(f.unit, int(f.units), func(leaf *node, i, count int) {
 		for j := i; j < min(i+count, len(leaf.folios)); j++ {
 			if leaf.folios[j] == f {
 				leaf.folios[j] = nil
@@ -169,24 +248,20 @@ func (t *tree) drop(f *folio) {
 func (t *tree) prune(n *node) {
 	for n.present == 0 {
 		if n.parent == nil {
-			*t = tree{}
+			t.root, t.shift = nil, 0
 			return
 		}
-		n.parent.kids[n.at] = nil
-		n.parent.present &^= 1 << n.at
+		n.parent.orphan(n.at)
+		if n.kids == nil {
+			t.spare = n
+		}
 		n = n.parent
 	}
 }
 
 // mark says that the units [u, u+n) hold dirty blocks; they have folios.
 func (t *tree) mark(u uint64, n int) {
-	for n > 0 {
-		i := int(u % slots)
-		count := min(slots-i, n)
-		t.leaf(u).mark(^uint64(0) >> uint(slots-count) << uint(i))
-		u += uint64(count)
-		n -= count
-	}
+	t.each(u, n, func(leaf *node, i, count int) { leaf.mark(slotMask(i, count)) })
 }
 
 func (n *node) mark(mask uint64) {
@@ -199,7 +274,7 @@ func (n *node) mark(mask uint64) {
 
 // unmark says that the units [u, u+n) hold no dirty blocks.
 func (t *tree) unmark(u uint64, n int) {
-	t.each(u, n, false, func(leaf *node, _, _ int, mask uint64) { leaf.unmark(mask) })
+	t.each(u, n, func(leaf *node, i, count int) { leaf.unmark(slotMask(i, count)) })
 }
 
 func (n *node) unmark(mask uint64) {
@@ -252,14 +327,7 @@ func (n *node) next(shift uint, u uint64, bit func(*node) uint64) (uint64, bool)
 
 // occupied tells whether one of the units [u, u+n) has a folio.
 func (t *tree) occupied(u uint64, n int) bool {
-	for n > 0 {
-		i := int(u % slots)
-		count := min(slots-i, n)
-		if leaf := t.leaf(u); leaf != nil && leaf.present&(^uint64(0)>>uint(slots-count)<<uint(i)) != 0 {
-			return true
-		}
-		u += uint64(count)
-		n -= count
-	}
-	return false
+	found := false
+	t.each(u, n, func(leaf *node, i, count int) { found = found || leaf.present&slotMask(i, count) != 0 })
+	return found
 }

@@ -92,12 +92,6 @@ func (op *writeOp) took(n int) {
 	}
 }
 
-// isHole tells whether block l is known to be one.
-func (op *writeOp) isHole(l format.LBlock, drops uint64) bool {
-	h := hole{l, drops, true}
-	return op.holes[0] == h || op.holes[1] == h
-}
-
 // need says what a write wants before it can go on, of which nothing is to be had under the lock.
 type need struct {
 	kind  needKind
@@ -170,6 +164,9 @@ func (m *Mapping) step(op *writeOp) (int, need) {
 	}
 	u := m.unitAt(op.off)
 	f := m.tree.get(u)
+	if n := m.overwrite(op, f); n > 0 {
+		return n, need{}
+	}
 	if op.sequence == unknown && (f == nil || op.off+int64(len(op.p)) > f.end()) {
 		op.sequence = answerOf(m.follows(f, op.off))
 	}
@@ -191,6 +188,27 @@ func (m *Mapping) step(op *writeOp) (int, need) {
 		return 0, want
 	}
 	return m.put(op, f, &r), need{}
+}
+
+// overwrite writes op if nothing has to be found out or marked: all in one folio, whose blocks
+// are dirty already. It returns 0 if that is not so.
+func (m *Mapping) overwrite(op *writeOp, f *folio) int {
+	if f == nil || f.io != 0 || f.fill != nil || int(f.units)<<m.unitBits > 64 || m.whole {
+		return 0
+	}
+	at := int(op.off - int64(f.unit)<<(m.shift+m.unitBits)) // f.start without a look at f.m
+	end := at + len(op.p)
+	if end > len(f.buf) {
+		return 0
+	}
+	touched := ^uint64(0) >> (63 - uint(end-1)>>m.shift) &^ (1<<(uint(at)>>m.shift) - 1)
+	if f.words[dirty]&touched != touched {
+		return 0
+	}
+	n := copy(f.buf[at:end], op.p)
+	f.touch(op.off + int64(n))
+	m.counts.UserBytes += uint64(n)
+	return n
 }
 
 // wanted returns how many units a new folio for unit u should have.
@@ -246,18 +264,36 @@ func (m *Mapping) mayChange(op *writeOp, f *folio, r *reach) (need, bool) {
 }
 
 // hasContent makes sure that blocks of which the write covers only a part are uptodate,
-// or are holes.
+// or are holes. The step ends before a last block that is not.
 func (m *Mapping) hasContent(op *writeOp, f *folio, r *reach) (need, bool) {
 	if m.whole {
 		return m.hasAll(op, f, r)
 	}
-	for _, b := range [2]int{r.lo, r.hi - 1} {
-		l := f.first() + format.LBlock(b)
-		if m.partial(op, f, r, b) && !f.bits(uptodate).get(b) && !op.isHole(l, m.drops) {
-			return need{kind: content, run: Run{l, 1}, drops: m.drops}, false
-		}
+	if m.lacks(op, f, r, r.lo) {
+		l := f.first() + format.LBlock(r.lo)
+		return need{kind: content, run: Run{l, 1}, drops: m.drops}, false
+	}
+	if last := r.hi - 1; last > r.lo && m.lacks(op, f, r, last) {
+		m.cutAt(f, r, last)
 	}
 	return need{}, true
+}
+
+// lacks tells whether block b is written in part, and has content elsewhere, as far as is known.
+func (m *Mapping) lacks(op *writeOp, f *folio, r *reach, b int) bool {
+	return m.partial(op, f, r, b) && !f.bits(uptodate).get(b) && !m.isHole(op, f.first()+format.LBlock(b))
+}
+
+// isHole tells whether block l, which is not uptodate, is known to be a hole.
+func (m *Mapping) isHole(op *writeOp, l format.LBlock) bool {
+	if h := (hole{l, m.drops, true}); op.holes[0] == h || op.holes[1] == h {
+		return true
+	}
+	if m.quick == nil {
+		return false
+	}
+	mapped, known := m.quick.TryMapped(l)
+	return known && !mapped
 }
 
 // hasAll makes sure that all blocks of f are uptodate but those that the write covers.
@@ -295,13 +331,27 @@ func (m *Mapping) hasSpace(op *writeOp, f *folio, r *reach) (need, bool) {
 		return need{}, true
 	case run.First < op.reserved.First || run.First >= op.reserved.end():
 		run.N = d.next(lo, r.to) - lo
-		return need{kind: space, run: run}, false
+		if !m.reserveNow(op, run) {
+			return need{kind: space, run: run}, false
+		}
 	}
 	hi := min(r.to, lo+int(op.reserved.end()-run.First))
 	if next := d.nextClear(hi, r.to); next < r.to {
 		m.cutAt(f, r, next)
 	}
 	return need{}, true
+}
+
+// reserveNow takes space for a run if the source can do so under the lock.
+func (m *Mapping) reserveNow(op *writeOp, r Run) bool {
+	if m.quick == nil {
+		return false
+	}
+	if done, err := m.quick.TryReserve(r.First, r.N); err != nil || !done {
+		return false
+	}
+	op.reserved = r
+	return true
 }
 
 // put copies into f and marks the blocks.
@@ -327,8 +377,8 @@ func (m *Mapping) carve(op *writeOp, f *folio, r *reach) need {
 	if lo, hi := int(u-f.unit)<<m.unitBits, (int(u-f.unit)+n)<<m.unitBits; f.filling(lo, hi) {
 		return need{kind: end, fill: f.fill}
 	}
-	g := m.newFolio(u, n)
-	if order := orderOf(n << (m.shift + m.unitBits)); !m.b.take(g, order) {
+	g, order := m.newFolio(u, n)
+	if g == nil {
 		return need{kind: memory, order: order}
 	}
 	at := int(u-f.unit) << m.unitBits
@@ -349,7 +399,7 @@ func (m *Mapping) carve(op *writeOp, f *folio, r *reach) need {
 // carved returns which units of f carve takes: the first, and how many.
 func (m *Mapping) carved(op *writeOp, f *folio, r *reach) (uint64, int) {
 	if m.whole && f.owned == f.units && op.limit == 0 {
-		return f.unit, f.units
+		return f.unit, int(f.units)
 	}
 	u, n := m.unitsOf(f, r.lo, r.hi)
 	n = min(n, 1<<min(trailingZeros(u), maxOrder))
@@ -381,7 +431,7 @@ func (m *Mapping) provide(op *writeOp, want need) error {
 // room gets memory for a frame of the order, or makes op do with less.
 func (m *Mapping) room(op *writeOp, order int) error {
 	seen := m.b.seen()
-	units := 1 << order >> (int(m.shift+m.unitBits) - pageShift)
+	units := m.unitsIn(order)
 	switch {
 	case m.b.reclaim(order, op.wait == never):
 		return nil
@@ -424,8 +474,10 @@ func (m *Mapping) learn(op *writeOp, want need) error {
 
 // mapped asks the source about block l.
 func (m *Mapping) mapped(l format.LBlock, wait patience) (mapped, known bool, err error) {
-	if s, ok := m.src.(NoWaiter); ok && wait == never {
-		mapped, known = s.TryMapped(l)
+	if m.quick != nil && wait == never {
+		m.mu.RLock()
+		defer m.mu.RUnlock()
+		mapped, known = m.quick.TryMapped(l)
 		return mapped, known, nil
 	}
 	mapped, err = m.src.Mapped(l)
@@ -479,8 +531,10 @@ func (m *Mapping) reserve(op *writeOp, r Run) error {
 
 // askSpace asks the source for the space of a run.
 func (m *Mapping) askSpace(r Run, wait patience) (done bool, err error) {
-	if s, ok := m.src.(NoWaiter); ok && wait == never {
-		return s.TryReserve(r.First, r.N)
+	if m.quick != nil && wait == never {
+		m.mu.RLock()
+		defer m.mu.RUnlock()
+		return m.quick.TryReserve(r.First, r.N)
 	}
 	return true, m.src.Reserve(r.First, r.N)
 }

@@ -116,21 +116,24 @@ func (w *Writeback) End(err error, redirty ...Run) {
 	}
 	m.mu.Unlock()
 	m.b.rearm()
+	if err == nil {
+		m.b.refill(w.Bytes())
+	}
 }
 
 // finish ends the writeback of one piece.
 func (w *Writeback) finish(p piece, redirty []Run) {
+	r := blockRange{p.run().First, p.run().end()}
+	for _, k := range w.kept(r) {
+		w.settle(k, redirty)
+	}
 	p.f.io--
 	p.f.bits(frozen).clear(p.lo, p.hi)
 	switch {
 	case p.f.owned == 0 && p.f.io == 0:
-		w.m.b.release(p.f)
+		w.m.b.release(p.f, false)
 	case p.f.owned > 0 && p.f.idle():
 		w.m.b.idle(p.f)
-	}
-	first := p.run().First
-	for _, r := range w.kept(blockRange{first, p.run().end()}) {
-		w.settle(r, redirty)
 	}
 }
 
@@ -170,7 +173,7 @@ func (w *Writeback) settle(r blockRange, redirty []Run) {
 				m.soil(f, from, to)
 			}
 		}
-		if f.idle() {
+		if f.io == 0 && f.idle() {
 			m.b.idle(f)
 		}
 		l = format.LBlock(after)

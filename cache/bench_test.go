@@ -1,0 +1,140 @@
+package cache
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"drydock/format"
+)
+
+// nullSource is a file of holes on a device that costs nothing.
+type nullSource struct{}
+
+func (nullSource) Fill(_ format.LBlock, p []byte) error { clear(p); return nil }
+func (nullSource) Mapped(format.LBlock) (bool, error)   { return false, nil }
+func (nullSource) Reserve(format.LBlock, int) error     { return nil }
+
+// quickSource is the same as a NoWaiter.
+type quickSource struct{ nullSource }
+
+func (quickSource) TryMapped(format.LBlock) (mapped, known bool) { return false, true }
+func (quickSource) TryReserve(format.LBlock, int) (bool, error)  { return true, nil }
+
+// histogram counts durations in 16 classes for each power of two of nanoseconds.
+type histogram struct {
+	counts [64 * 16]uint64
+	n      uint64
+}
+
+func (h *histogram) add(d time.Duration) {
+	v := uint64(max(d, 1)) << 4 // so that small ones have classes too
+	e := bits.Len64(v) - 5
+	h.counts[e*16+int(v>>e&15)]++
+	h.n++
+}
+
+// quantile returns the lower end of the class that q of all are below.
+func (h *histogram) quantile(q float64) time.Duration {
+	left := uint64(math.Ceil(q * float64(h.n)))
+	for i, n := range h.counts {
+		if left <= n {
+			return time.Duration((16 + uint64(i%16)) << (i / 16) >> 4)
+		}
+		left -= n
+	}
+	return 0
+}
+
+func (h *histogram) String() string {
+	s := ""
+	for _, q := range []float64{0.5, 0.9, 0.99, 0.9999} {
+		s += fmt.Sprintf(" %g%% %v", q*100, h.quantile(q))
+	}
+	return s
+}
+
+// measure writes n times 4 KiB at offsets from next and returns how long each took.
+func measure(t testing.TB, n int, next func(i int) int64, write func(p []byte, off int64)) *histogram {
+	h := &histogram{}
+	p := make([]byte, 4096)
+	for i := range n {
+		off := next(i)
+		start := time.Now()
+		write(p, off)
+		h.add(time.Since(start))
+	}
+	return h
+}
+
+// try writes without waiting, all of it.
+func try(t testing.TB, m *Mapping) func(p []byte, off int64) {
+	return func(p []byte, off int64) {
+		if n, err := m.TryWriteAt(p, off); err != nil || n != len(p) {
+			t.Fatalf("%d bytes, %v", n, err)
+		}
+	}
+}
+
+// drained returns a budget whose dirty data is gone soon after it passes a part of
+// the memory, as with a device that keeps up.
+func drained(m **Mapping, limit int64) *Budget {
+	b := NewBudget(BudgetOptions{Limit: limit, Background: limit / 4, Wake: func() {
+		(*m).Begin(0, math.MaxUint32, 0).End(nil)
+	}})
+	b.Prepare(limit)
+	return b
+}
+
+const gib = 1 << 30
+
+func BenchmarkTryWriteAt(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	run := func(name string, size, limit int64, fill bool, next func(i int) int64) {
+		b.Run(name, func(b *testing.B) {
+			var m *Mapping
+			m = NewMapping(drained(&m, limit), 4096, nullSource{}, MappingOptions{})
+			if fill {
+				measure(b, int(size>>12), func(i int) int64 { return int64(i) << 12 }, try(b, m))
+			}
+			b.SetBytes(4096)
+			b.ReportAllocs()
+			b.ResetTimer()
+			h := measure(b, b.N, next, try(b, m))
+			b.ReportMetric(float64(h.quantile(0.5)), "ns-median")
+			b.ReportMetric(float64(h.quantile(0.99)), "ns-99%")
+		})
+	}
+	sequential := func(size int64) func(i int) int64 { return func(i int) int64 { return int64(i) << 12 % size } }
+	random := func(size int64) func(i int) int64 { return func(int) int64 { return r.Int64N(size>>12) << 12 } }
+	run("sequential new", gib, 32<<20, false, sequential(gib))
+	run("random new", gib, 32<<20, false, random(gib))
+	run("sequential again", 16<<20, 32<<20, true, sequential(16<<20))
+	run("random again", 16<<20, 32<<20, true, random(16<<20))
+	run("random again 1GiB", gib, gib+gib/4, true, random(gib))
+}
+
+// BenchmarkCopy is what copying alone costs, from the same offsets of plain memory.
+func BenchmarkCopy(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	run := func(name string, size int64, next func(i int) int64) {
+		b.Run(name, func(b *testing.B) {
+			mem := make([]byte, size)
+			for i := 0; i < len(mem); i += 4096 {
+				mem[i] = 1
+			}
+			b.SetBytes(4096)
+			b.ResetTimer()
+			h := measure(b, b.N, next, func(p []byte, off int64) { copy(mem[off:], p) })
+			b.ReportMetric(float64(h.quantile(0.5)), "ns-median")
+			b.ReportMetric(float64(h.quantile(0.99)), "ns-99%")
+		})
+	}
+	for _, size := range []int64{1 << 20, 16 << 20, gib} {
+		run(fmt.Sprintf("sequential %dMiB", size>>20), size, func(i int) int64 { return int64(i) << 12 % size })
+		run(fmt.Sprintf("random %dMiB", size>>20), size, func(int) int64 { return r.Int64N(size>>12) << 12 })
+	}
+}
