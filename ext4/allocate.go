@@ -32,11 +32,13 @@ func (f *File) ZeroRange(off, n int64, keepSize bool) error {
 // changeRange checks a range and calls fn with the file locked; where space is
 // short it is called again when there may be more.
 func (f *File) changeRange(op string, off, n int64, fn func(d *fileData) error) error {
+	if off < 0 || n <= 0 {
+		return f.error(op, syscall.EINVAL)
+	}
 	d, err := f.writable(op)
 	switch {
 	case err != nil:
-	case off < 0 || n <= 0:
-		err = syscall.EINVAL
+		return err
 	case off > d.fs.maxSize()-n:
 		err = errTooBig
 	default:

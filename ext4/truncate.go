@@ -208,14 +208,14 @@ func (d *fileData) vacate(from, to format.LBlock, existing int) {
 // Truncate changes the size of the file. What is added reads as zeros and takes
 // no space.
 func (f *File) Truncate(size int64) error {
+	if size < 0 || !f.closed.Load() && !writing(f.flag) {
+		return f.error("truncate", syscall.EINVAL)
+	}
 	d, err := f.writable("truncate")
-	if err == nil && size < 0 {
-		err = syscall.EINVAL
-	}
 	if err == nil {
-		err = d.truncate(size)
+		err = f.error("truncate", d.truncate(size))
 	}
-	return f.error("truncate", err)
+	return err
 }
 
 // openTruncate is what O_TRUNC does to a file that is opened for writing.

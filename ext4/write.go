@@ -26,7 +26,7 @@ func (f *File) writable(op string) (*fileData, error) {
 	if err := f.check(op); err != nil {
 		return nil, err
 	}
-	if f.flag&accessMode == os.O_RDONLY {
+	if !writing(f.flag) {
 		return nil, f.error(op, syscall.EBADF)
 	}
 	d, err := f.n.fileData()
@@ -89,17 +89,17 @@ var errAppend = errors.New("WriteAt to a file opened with O_APPEND")
 // after the next Sync; space for it is set aside, so that ENOSPC comes from here
 // and never later. With an error, n bytes were written.
 func (f *File) WriteAt(p []byte, off int64) (n int, err error) {
-	d, err := f.writable("write")
 	switch {
-	case err != nil:
-		return 0, err
-	case f.flag&os.O_APPEND != 0:
-		err = errAppend
 	case off < 0:
-		err = syscall.EINVAL
-	default:
-		n, _, err = d.write(p, off, false)
+		return 0, f.error("write", syscall.EINVAL)
+	case f.flag&os.O_APPEND != 0:
+		return 0, f.error("write", errAppend)
 	}
+	d, err := f.writable("write")
+	if err != nil {
+		return 0, err
+	}
+	n, _, err = d.write(p, off, false)
 	return n, f.error("write", err)
 }
 

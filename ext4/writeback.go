@@ -527,11 +527,24 @@ func (d *fileData) expected(l format.LBlock, n uint32) uint32 {
 	if hint := d.blocksOf(d.hint.Load()); hint > end {
 		return uint32(hint - l)
 	}
-	if d.growing() && end >= d.blocksOf(d.size.Load()) {
+	if !d.growing() || end < d.blocksOf(d.size.Load()) {
+		return n
+	}
+	bs := d.fs.geo.BlockSize
+	if int(n)*bs < growingMin {
 		return 0
 	}
-	return n
+	free, _, _, _ := d.fs.alloc.Totals()
+	return max(8*n, uint32(min(growingRoom/uint64(bs), free/growingShare)))
 }
+
+// A file that is being written and has growingMin bytes gets room for growingRoom
+// bytes, or one in growingShare of the free blocks.
+const (
+	growingMin   = 16 << 10
+	growingRoom  = 8 << 20
+	growingShare = 128
+)
 
 // growing reports whether somebody has the file open, and may go on writing.
 func (d *fileData) growing() bool {
