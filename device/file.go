@@ -69,7 +69,10 @@ func (d *File) IsBlock() bool { return d.sector != 0 }
 func (d *File) SectorSize() int { return int(d.sector) }
 
 // Close ends the use of the file and gives up its lock. It makes nothing durable.
-func (d *File) Close() error { return pathError("close", d.path, d.f.Close()) }
+func (d *File) Close() error {
+	unlockFile(d.f)
+	return pathError("close", d.path, d.f.Close())
+}
 
 // ReadAt implements io.ReaderAt. A file that others made shorter fails with
 // io.ErrUnexpectedEOF.

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
@@ -423,4 +424,35 @@ func TestConcurrentFlushAndWrite(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// A file that was closed can be opened again at once, also while the process
+// starts others, which have its files for a moment.
+func TestOpenAgainWhileForking(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.img")
+	require.NoError(t, os.WriteFile(path, make([]byte, 4096), 0o600))
+	stop := make(chan struct{})
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					_ = exec.Command("/nonexistent").Run() // forks and fails to become anything
+					_ = exec.Command("true").Run()
+				}
+			}
+		})
+	}
+	for range 300 {
+		dev, err := device.Open(path, device.Options{})
+		if !assert.NoError(t, err) {
+			break
+		}
+		assert.NoError(t, dev.Close())
+	}
+	close(stop)
+	group.Wait()
 }

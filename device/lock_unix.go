@@ -35,3 +35,12 @@ func lockFile(f *os.File, exclusive bool) error {
 	}
 	return err
 }
+
+// unlockFile gives the lock up. Closing alone does so only once no other process
+// has the file: one that was forked a moment ago still has, until it becomes
+// another program.
+func unlockFile(f *os.File) {
+	if raw, err := f.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.Flock(int(fd), unix.LOCK_UN) }) // closing is next
+	}
+}
