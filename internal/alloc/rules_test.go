@@ -75,19 +75,24 @@ func TestMetadataIsNotFreed(t *testing.T) {
 // TestFreshTableIsNotRead: blocks of the inode table that come into use are not
 // read, as they hold nothing.
 func TestFreshTableIsNotRead(t *testing.T) {
-	fault := device.NewFault(formatted(t, 200<<20, mkfs.Options{Inodes: 2000}), nil)
-	f := open(t, fault, alloc.Options{})
-	d := f.desc(1)
-	off, n := int64(d.InodeTable())*4096, int64(f.geo.InodeTableBlocks())*4096
-	f.update(func(tx *journal.Tx) {
-		fault.SetRule(device.FailRange(device.OpRead, off, n, errors.New("read")))
-		for range 100 {
-			ino, err := f.a.NewInode(tx, f.geo.GroupFirstIno(1), false)
-			require.NoError(t, err)
-			g, _ := f.geo.InodeLocation(ino)
-			require.EqualValues(t, 1, g)
-		}
-	})
+	dev := formatted(t, 200<<20, mkfs.Options{Inodes: 2000})
+	littered := dev.Clone()
+	open(t, littered, alloc.Options{}).litter()
+	for _, dev := range []*device.Mem{dev, littered} {
+		fault := device.NewFault(dev, nil)
+		f := open(t, fault, alloc.Options{})
+		table := f.desc(1).InodeTable()
+		f.update(func(tx *journal.Tx) {
+			fault.SetRule(device.FailRange(device.OpRead, int64(table)*4096, int64(f.geo.InodeTableBlocks())*4096, errors.New("read")))
+			for i := range 100 {
+				ino, err := f.a.NewInode(tx, f.geo.GroupFirstIno(1), false)
+				require.NoError(t, err)
+				require.Equal(t, f.geo.GroupFirstIno(1)+format.Ino(i), ino)
+				_, err = tx.Get(table + format.Block(i/f.geo.InodesPerBlock()))
+				require.NoError(t, err)
+			}
+		})
+	}
 }
 
 // TestReadErrors: a bitmap that cannot be read costs its group, descriptors that
