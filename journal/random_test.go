@@ -245,7 +245,7 @@ func scatteredLog(t testing.TB, r *rand.Rand, blocks uint32) *journal.Area {
 // E07.
 func TestRandomLogs(t *testing.T) {
 	t.Parallel()
-	seeds := uint64(1500)
+	seeds := uint64(2000 / slowdown)
 	if oracle.IsLong() {
 		seeds = 50000
 	}

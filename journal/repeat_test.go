@@ -71,7 +71,7 @@ func crashed(t testing.TB, base *device.Mem, trace device.Trace, cut int, keep f
 // and then done again, also more than once, ends with the same image. (O07, O15)
 func TestRecoveryCutOff(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(15) {
+	for seed := range uint64(20 / slowdown) {
 		r := rand.New(rand.NewPCG(seed, 7))
 		base := scatteredLog(t, r, 1024)
 		l := newRandomLog(r, homeBlocks)
