@@ -1,6 +1,7 @@
 // Command bench measures mkimg beside the programs that do the same work, and
 // beside the floor: two threads that do nothing but open, read and write the
-// same files.
+// same files. It measures the writer library beside Linux on a loop device, and
+// each of its techniques beside its absence.
 //
 //	go run ./bench                     all rows; writes BENCHMARKS.md
 //	go run ./bench -row gotree -json   one row
@@ -20,6 +21,8 @@
 //	floor*.go    the floor
 //	tree.go      trees of files that are the same everywhere
 //	row_*.go     the rows
+//	figures.go   rows whose contestants measure themselves
+//	write_linux.go   images and mounts for the rows about writing
 //	report.go    tables and BENCHMARKS.md
 //	machine.go   what the figures were measured on
 package main

@@ -24,7 +24,7 @@ type row struct {
 }
 
 // rows are all comparisons, in the order of the report.
-var rows = []row{goTreeRow, smallFilesRow, flatRow, minbaseRow, emptyRow, fileSizeRow, xfsRow, btrfsRow}
+var rows = append([]row{goTreeRow, smallFilesRow, flatRow, minbaseRow, emptyRow, fileSizeRow, xfsRow, btrfsRow}, writeRows...)
 
 // race is what a row runs: programs that are timed, or contestants that measure
 // themselves. Skip says why nothing runs.
