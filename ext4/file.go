@@ -192,7 +192,7 @@ func (f *File) finish() error {
 		return nil
 	}
 	f.fs.files.stream.yield(d)
-	if d.emptied.Swap(false) {
+	if d.emptied.Swap(false) && !f.fs.files.faults.stayEmpty {
 		return d.flush(true)
 	}
 	return nil

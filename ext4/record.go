@@ -11,7 +11,7 @@ import (
 func (b *batch) record() {
 	var todo []*share
 	for _, p := range b.shares {
-		if p.err == nil && p.unrecorded(b.times) {
+		if p.err == nil && !p.whole() && p.unrecorded(b.times) {
 			todo = append(todo, p)
 		}
 	}
@@ -38,6 +38,9 @@ func (p *share) unrecorded(times bool) bool {
 	defer p.d.n.mu.RUnlock()
 	return p.d.disk < min(p.size, (int64(last.l)+int64(last.n))*p.d.blockSize())
 }
+
+// whole reports whether all of a share that had blocks is recorded.
+func (p *share) whole() bool { return len(p.flights) > 0 && p.done == len(p.flights) }
 
 // recordSome records as many shares as fit a transaction, and returns those
 // still to be done. A share that cannot be recorded fails alone.

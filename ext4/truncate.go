@@ -278,7 +278,7 @@ func (d *fileData) grow(size int64) error {
 func (d *fileData) zeroTail(to int64) error {
 	size, bs := d.size.Load(), d.blockSize()
 	rest := size % bs
-	if rest == 0 || to <= size {
+	if rest == 0 || to <= size || d.fs.files.faults.keepTail {
 		return nil
 	}
 	if d.journal {
@@ -407,7 +407,7 @@ func (d *fileData) zeroEnd(size int64) error {
 // now would change the longer file that a crash may bring back.
 func (d *fileData) cutPending() bool {
 	l := d.cutBlock.Load()
-	if l == 0 {
+	if l == 0 || d.fs.files.faults.cutAtOnce {
 		return false
 	}
 	m := d.pages.Load()

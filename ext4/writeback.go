@@ -30,6 +30,16 @@ type files struct {
 	ended   bool
 
 	stream stream // of direct writes
+	faults dataFaults
+}
+
+// dataFaults break the rules of ordering, one each, so that tests can show that
+// they would notice.
+type dataFaults struct {
+	recordFirst bool // blocks become part of a file before its data is on the device
+	keepTail    bool // what lies behind the old end of a file stays when that moves
+	cutAtOnce   bool // the end of a file that was cut is changed before the cut is durable
+	stayEmpty   bool // closing a file that was cut to nothing and written starts nothing
 }
 
 const (
@@ -556,6 +566,10 @@ func (d *fileData) growing() bool {
 // run writes the data of the batch and records it. It returns the first error;
 // what it is about stays dirty.
 func (b *batch) run() (failed error) {
+	if b.fs.files.faults.recordFirst {
+		b.record()
+		_ = b.fs.j.SyncAll() // as somebody else may do any time
+	}
 	b.write()
 	b.record()
 	for _, p := range b.shares {
