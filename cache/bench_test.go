@@ -9,6 +9,9 @@ import (
 	"time"
 
 	"drydock/format"
+	"drydock/internal/oracle"
+
+	"github.com/stretchr/testify/require"
 )
 
 // nullSource is a file of holes on a device that costs nothing.
@@ -58,7 +61,7 @@ func (h *histogram) String() string {
 }
 
 // measure writes n times 4 KiB at offsets from next and returns how long each took.
-func measure(t testing.TB, n int, next func(i int) int64, write func(p []byte, off int64)) *histogram {
+func measure(n int, next func(i int) int64, write func(p []byte, off int64)) *histogram {
 	h := &histogram{}
 	p := make([]byte, 4096)
 	for i := range n {
@@ -91,30 +94,77 @@ func drained(m **Mapping, limit int64) *Budget {
 
 const gib = 1 << 30
 
+// pattern is an order of writing 4 KiB into a mapping.
+type pattern struct {
+	name   string
+	size   int64 // of the file
+	limit  int64 // of memory
+	again  bool  // the file is in memory before
+	random bool
+}
+
+var patterns = []pattern{
+	{"sequential new", gib, 32 << 20, false, false},
+	{"sequential again", 8 << 20, 32 << 20, true, false},
+	{"random new", gib, 64 << 20, false, true},
+	{"random again", 8 << 20, 32 << 20, true, true},
+	{"random again 1GiB", gib, gib + gib/4, true, true},
+}
+
+// next returns the offset of the i-th write.
+func (p pattern) next(r *rand.Rand) func(i int) int64 {
+	if p.random {
+		return func(int) int64 { return r.Int64N(p.size>>12) << 12 }
+	}
+	return func(i int) int64 { return int64(i) << 12 % p.size }
+}
+
+// mapping returns a mapping in the state the pattern wants, on a device that keeps up.
+func (p pattern) mapping(t testing.TB, src Source) *Mapping {
+	var m *Mapping
+	m = NewMapping(drained(&m, p.limit), 4096, src, MappingOptions{})
+	if p.again {
+		measure(int(p.size>>12), func(i int) int64 { return int64(i) << 12 }, try(t, m))
+	}
+	return m
+}
+
+func (p pattern) measure(t testing.TB, src Source, n int) *histogram {
+	return measure(n, p.next(rand.New(rand.NewPCG(1, 2))), try(t, p.mapping(t, src)))
+}
+
 func BenchmarkTryWriteAt(b *testing.B) {
-	r := rand.New(rand.NewPCG(1, 2))
-	run := func(name string, size, limit int64, fill bool, next func(i int) int64) {
-		b.Run(name, func(b *testing.B) {
-			var m *Mapping
-			m = NewMapping(drained(&m, limit), 4096, nullSource{}, MappingOptions{})
-			if fill {
-				measure(b, int(size>>12), func(i int) int64 { return int64(i) << 12 }, try(b, m))
-			}
+	for _, p := range patterns {
+		b.Run(p.name, func(b *testing.B) {
+			m := p.mapping(b, quickSource{})
 			b.SetBytes(4096)
 			b.ReportAllocs()
 			b.ResetTimer()
-			h := measure(b, b.N, next, try(b, m))
-			b.ReportMetric(float64(h.quantile(0.5)), "ns-median")
-			b.ReportMetric(float64(h.quantile(0.99)), "ns-99%")
+			report(b, measure(b.N, p.next(rand.New(rand.NewPCG(1, 2))), try(b, m)))
 		})
 	}
-	sequential := func(size int64) func(i int) int64 { return func(i int) int64 { return int64(i) << 12 % size } }
-	random := func(size int64) func(i int) int64 { return func(int) int64 { return r.Int64N(size>>12) << 12 } }
-	run("sequential new", gib, 32<<20, false, sequential(gib))
-	run("random new", gib, 32<<20, false, random(gib))
-	run("sequential again", 16<<20, 32<<20, true, sequential(16<<20))
-	run("random again", 16<<20, 32<<20, true, random(16<<20))
-	run("random again 1GiB", gib, gib+gib/4, true, random(gib))
+}
+
+func report(b *testing.B, h *histogram) {
+	b.ReportMetric(float64(h.quantile(0.5)), "ns-median")
+	b.ReportMetric(float64(h.quantile(0.99)), "ns-99%")
+}
+
+// TestLatency measures the median of writes that find memory. Only where there is time, and the
+// machine may be quiet, is it held to its bound: 300 ns. The random writes over 1 GiB are for
+// comparison: copying alone takes longer there, see BenchmarkCopy.
+func TestLatency(t *testing.T) {
+	n := 20000
+	if oracle.IsLong() {
+		n = 500000
+	}
+	for _, p := range patterns[:4] {
+		h := p.measure(t, quickSource{}, n)
+		t.Logf("%s:%v", p.name, h)
+		if oracle.IsLong() && p.limit < 64<<20 {
+			require.LessOrEqual(t, h.quantile(0.5), 300*time.Nanosecond, p.name)
+		}
+	}
 }
 
 // BenchmarkCopy is what copying alone costs, from the same offsets of plain memory.
@@ -128,9 +178,7 @@ func BenchmarkCopy(b *testing.B) {
 			}
 			b.SetBytes(4096)
 			b.ResetTimer()
-			h := measure(b, b.N, next, func(p []byte, off int64) { copy(mem[off:], p) })
-			b.ReportMetric(float64(h.quantile(0.5)), "ns-median")
-			b.ReportMetric(float64(h.quantile(0.99)), "ns-99%")
+			report(b, measure(b.N, next, func(p []byte, off int64) { copy(mem[off:], p) }))
 		})
 	}
 	for _, size := range []int64{1 << 20, 16 << 20, gib} {

@@ -497,7 +497,10 @@ func runModel(t *testing.T, seed uint64, steps int) {
 // TestModel holds a mapping to the model through random operations, several thousand cases of
 // block size, folio size, space and state of the device.
 func TestModel(t *testing.T) {
-	cases, steps := uint64(1000), 50
+	cases, steps := uint64(600), 50
+	if underRace {
+		cases = 50
+	}
 	if oracle.IsLong() {
 		cases, steps = 40000, 300
 	}

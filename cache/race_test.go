@@ -205,6 +205,9 @@ func (c *crew) run(steps int) {
 // the race detector it is the proof that nothing is touched without its lock.
 func TestConcurrent(t *testing.T) {
 	seeds, steps := uint64(6), 400
+	if underRace {
+		seeds = 3
+	}
 	if oracle.IsLong() {
 		seeds, steps = 100, 3000
 	}
