@@ -211,7 +211,7 @@ func (t *Tx) raiseBlocks(d *fileData, raw format.Inode, delta int64) error {
 	if err := t.addBlocks(raw, delta); err != nil {
 		return err
 	}
-	existing := t.maxExtents(d.n.ino, raw)
+	existing := t.fs.maxExtents(raw)
 	t.onMergeData(d.n.ino, func(d *fileData) {
 		d.n.mu.Lock()
 		defer d.n.mu.Unlock()

@@ -112,7 +112,7 @@ func newFileData(n *node, in *inode) (*fileData, error) {
 	}
 	d := &fileData{fs: n.fs, n: n, disk: int64(in.size())}
 	d.size.Store(d.disk)
-	d.existing = in.maxExtents()
+	d.existing = n.fs.maxExtents(in.raw)
 	d.journal = n.fs.opts.Data == DataJournal || in.raw.HasFlags(format.InodeJournalData)
 	// What happened to the inode before is not known: it may not be durable yet.
 	if n.fs.j != nil && n.fs.opts.ReadWrite {
@@ -121,13 +121,13 @@ func newFileData(n *node, in *inode) (*fileData, error) {
 	return d, nil
 }
 
-// maxExtents is a number that the extents of the file do not exceed.
-func (in *inode) maxExtents() int {
-	data := in.raw.Sectors(in.fs.geo.Features, in.fs.geo.BlockSize) / uint64(in.fs.geo.BlockSize/512)
-	if !in.raw.HasFlags(format.InodeExtents) {
-		return int(min(data, math.MaxInt32))
+// maxExtents is a number that the extents of a file do not exceed.
+func (fsys *FS) maxExtents(raw format.Inode) int {
+	data := raw.Sectors(fsys.geo.Features, fsys.geo.BlockSize) / uint64(fsys.geo.BlockSize/512)
+	if raw.HasFlags(format.InodeExtents) {
+		data = extent.MaxExtents(raw.IBlock(), fsys.geo.BlockSize, data)
 	}
-	return int(min(extent.MaxExtents(in.raw.IBlock(), in.fs.geo.BlockSize, data), math.MaxInt32))
+	return int(min(data, math.MaxInt32))
 }
 
 // blockSize is that of the file system, in bytes.

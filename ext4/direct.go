@@ -33,7 +33,7 @@ func (f *File) WriteDirect(p []byte, off int64) (int, error) {
 		return 0, f.error("write", syscall.EINVAL)
 	}
 	n, err := d.writeDirect(p, off)
-	return n, f.error("write", err)
+	return n, f.written(err)
 }
 
 // writeDirect writes what is not a whole block through the cache.

@@ -15,8 +15,26 @@ import (
 // link is followed.
 func (fsys *FS) Extents(name string) iter.Seq2[format.Extent, error] {
 	return func(yield func(format.Extent, error) bool) {
+		if err := fsys.flushName(name); err != nil {
+			yield(format.Extent{}, pathError("extents", name, err))
+			return
+		}
 		yieldExtents(name, yield, func(fn func(*inode) error) error { return fsys.lookup(name, true, fn) })
 	}
+}
+
+// flushName writes back what a name leads to, if that is in use.
+func (fsys *FS) flushName(name string) error {
+	var n *node
+	err := fsys.lookup(name, true, func(in *inode) error {
+		n = fsys.peekNode(in.num)
+		return nil
+	})
+	if err != nil || n == nil {
+		return err
+	}
+	defer fsys.putNode(n)
+	return n.flush()
 }
 
 // Extents is FS.Extents of an open file, of any type. What was written to it gets

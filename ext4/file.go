@@ -27,8 +27,8 @@ type File struct {
 	fs     *FS
 	n      *node
 	name   string
-	flag   int    // os.O_* as given to OpenFile
-	seen   uint64 // the last error of writing back that this file was told of; guarded by mu
+	flag   int           // os.O_* as given to OpenFile
+	seen   atomic.Uint64 // the last error of writing back that this file was told of
 	wrote  atomic.Bool
 	closed atomic.Bool
 
@@ -95,7 +95,8 @@ func (fsys *FS) openFile(name string, find func(reader) (*inode, error)) (*File,
 func newFile(fsys *FS, n *node, name string) *File {
 	f := &File{fs: fsys, n: n, name: name}
 	if d := n.loaded(); d != nil {
-		f.seen, _ = d.errs.since(0)
+		last, _ := d.errs.since(0)
+		f.seen.Store(last)
 	}
 	return f
 }

@@ -335,6 +335,27 @@ func TestFlagsAndLimits(t *testing.T) {
 	closeAndFsck(t, fsys, dev)
 }
 
+// With O_SYNC what was written is there after a crash.
+func TestSynchronousWrites(t *testing.T) {
+	fsys, dev := newFS(t, 16<<20, FormatOptions{}, Options{})
+	f := openFile(t, fsys, "f", os.O_RDWR|os.O_CREATE|os.O_SYNC)
+	for i, write := range []func(p []byte) (int, error){
+		f.Write,
+		func(p []byte) (int, error) { return f.WriteAt(p, 10_000) },
+		func(p []byte) (int, error) { return f.WriteDirect(p, 20_480) },
+	} {
+		p := noise(8192, uint64(i))
+		_, err := write(p)
+		require.NoError(t, err)
+		again := openWith(t, dev.Clone(), Options{})
+		b, err := again.ReadFile("f")
+		require.NoError(t, err)
+		requireSame(t, p, b[len(b)-len(p):], "the end of f")
+		require.NoError(t, again.Close())
+	}
+	closeAndFsck(t, fsys, dev)
+}
+
 // Files of one directory that are written back together lie behind one another,
 // and take few transactions and writes.
 func TestSmallFilesAreWrittenTogether(t *testing.T) {

@@ -82,8 +82,9 @@ type recorder struct {
 	t      *Tx
 	times  bool
 	limit  int
-	runs   []alloc.Run // blocks to be marked as used
-	groups map[format.Group]struct{}
+	runs   []alloc.Run  // blocks to be marked as used
+	group  format.Group // the last one in which blocks are used
+	groups int          // so often another one began
 	files  []*fileData
 }
 
@@ -94,7 +95,7 @@ const recordMargin = 4*format.MaxExtentDepth + 2
 // hasRoom reports whether another run can be recorded. A bitmap and a
 // descriptor for each group are still to come.
 func (w *recorder) hasRoom() bool {
-	return w.t.j.Size() == 0 || w.t.j.Size()+2*len(w.groups)+recordMargin+4 <= w.limit
+	return w.t.j.Size() == 0 || w.t.j.Size()+2*w.groups+recordMargin+4 <= w.limit
 }
 
 // use has blocks marked as used at the end.
@@ -105,12 +106,12 @@ func (w *recorder) use(start format.Block, n uint32) {
 		w.runs = append(w.runs, alloc.Run{Start: start, N: n})
 	}
 	geo := &w.t.fs.geo
-	if w.groups == nil {
-		w.groups = map[format.Group]struct{}{}
+	first, last := geo.GroupOf(start), geo.GroupOf(start+format.Block(n)-1)
+	if w.groups == 0 || first != w.group {
+		w.groups++
 	}
-	for g := geo.GroupOf(start); g <= geo.GroupOf(start+format.Block(n)-1); g++ {
-		w.groups[g] = struct{}{}
-	}
+	w.groups += int(last - first)
+	w.group = last
 }
 
 // commit marks the blocks and ends the transaction.
@@ -182,7 +183,7 @@ func (w *recorder) blocks(p *share, raw format.Inode, now *recorded) error {
 	if err := w.t.addBlocks(raw, int64(now.flown)+int64(ed.NodeDelta())); err != nil {
 		return err
 	}
-	now.existing = (&inode{reader: w.t.reader, num: d.n.ino, raw: raw}).maxExtents()
+	now.existing = w.t.fs.maxExtents(raw)
 	return nil
 }
 

@@ -12,7 +12,7 @@ type Statfs struct {
 	FreeNodes uint64 // free inodes
 }
 
-// Statfs sums up what the group descriptors say is free.
+// Statfs sums up what the group descriptors say is free, and nobody was promised.
 func (fsys *FS) Statfs() (Statfs, error) {
 	st := Statfs{BlockSize: fsys.geo.BlockSize, Inodes: uint64(fsys.geo.InodesCount)}
 	err := fsys.view(func(r reader) error {
@@ -29,6 +29,10 @@ func (fsys *FS) Statfs() (Statfs, error) {
 	})
 	if err != nil {
 		return Statfs{}, pathError("statfs", "/", err)
+	}
+	if fsys.alloc != nil { // what is promised to data that is not written yet is not free
+		_, reserved, _, _ := fsys.alloc.Totals()
+		st.Free -= min(reserved, st.Free)
 	}
 	st.Avail = st.Free - min(fsys.super.RBlocksCount(), st.Free)
 	return st, nil

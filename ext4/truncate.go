@@ -29,11 +29,6 @@ func (t *Tx) truncate(n *node, ino format.Ino, size int64) (more bool, err error
 	return next > from, err
 }
 
-// maxExtents is that of an inode that is being changed.
-func (t *Tx) maxExtents(ino format.Ino, raw format.Inode) int {
-	return (&inode{reader: t.reader, num: ino, raw: raw}).maxExtents()
-}
-
 // onMergeData calls fn with what is in memory of a file's data, if there is
 // anything, when the transaction has been merged.
 func (t *Tx) onMergeData(ino format.Ino, fn func(d *fileData)) {
@@ -81,7 +76,7 @@ func (t *Tx) cutTree(ino format.Ino, raw format.Inode, from, to format.LBlock, v
 	if next, err = t.cutBlocks(ino, raw, from, to); err != nil {
 		return to, err
 	}
-	existing := t.maxExtents(ino, raw)
+	existing := t.fs.maxExtents(raw)
 	t.onMergeData(ino, func(d *fileData) { vacate(d, next, existing) })
 	t.j.OnMerge(func() { close(vacant) })
 	return next, nil

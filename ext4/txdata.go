@@ -270,7 +270,7 @@ func (t *Tx) putData(ino format.Ino, p []byte) error {
 	if err := t.addBlocks(raw, int64(blocks)+int64(ed.NodeDelta())); err != nil {
 		return err
 	}
-	existing := t.maxExtents(ino, raw)
+	existing := t.fs.maxExtents(raw)
 	t.onMergeData(ino, func(d *fileData) { d.replaced(int64(len(p)), existing) })
 	return t.setSize(raw, int64(len(p)))
 }

@@ -100,7 +100,7 @@ func (f *File) WriteAt(p []byte, off int64) (n int, err error) {
 		return 0, err
 	}
 	n, _, err = d.write(p, off, false)
-	return n, f.error("write", err)
+	return n, f.written(err)
 }
 
 // TryWriteAt is WriteAt that does not wait: it takes as much of p as it can
@@ -134,7 +134,15 @@ func (f *File) writeHere(p []byte) (int, error) {
 	if n > 0 || f.flag&os.O_APPEND != 0 {
 		f.off = off + int64(n)
 	}
-	return n, f.error("write", err)
+	return n, f.written(err)
+}
+
+// written ends a write: with O_SYNC it is durable then.
+func (f *File) written(err error) error {
+	if err == nil && f.flag&os.O_SYNC == os.O_SYNC {
+		err = f.makeDurable(true)
+	}
+	return f.error("write", err)
 }
 
 const (
@@ -288,34 +296,38 @@ func (f *File) sync(op string, times bool) error {
 	if !f.fs.opts.ReadWrite {
 		return nil
 	}
-	tid := format.Tid(f.n.tid.Load())
+	if err := f.makeDurable(times); err != nil {
+		return f.error(op, err)
+	}
+	if d := f.n.loaded(); d != nil {
+		return f.error(op, f.told(d))
+	}
+	return nil
+}
+
+// makeDurable writes the file back and waits until that is durable.
+func (f *File) makeDurable(times bool) error {
 	d := f.n.loaded()
-	if d != nil {
-		f.fs.files.stream.yield(d)
-		if err := d.flush(times); err != nil {
-			f.told(d)
-			return f.error(op, err)
-		}
-		tid = format.Tid(f.n.tid.Load())
-		if !times {
-			tid = format.Tid(d.dataTid.Load())
-		}
-	}
-	if err := f.fs.j.SyncData(tid); err != nil {
-		return f.error(op, readOnly(err))
-	}
 	if d == nil {
-		return nil
+		return readOnly(f.fs.j.SyncData(format.Tid(f.n.tid.Load())))
 	}
-	return f.error(op, f.told(d))
+	f.fs.files.stream.yield(d)
+	if err := d.flush(times); err != nil {
+		_ = f.told(d) // now it is
+		return err
+	}
+	tid := format.Tid(f.n.tid.Load())
+	if !times {
+		tid = format.Tid(d.dataTid.Load())
+	}
+	return readOnly(f.fs.j.SyncData(tid))
 }
 
 // told returns the last error of writing the file back, if this open file was not
 // told of it.
-func (f *File) told(d *fileData) (err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.seen, err = d.errs.since(f.seen)
+func (f *File) told(d *fileData) error {
+	last, err := d.errs.since(f.seen.Load())
+	f.seen.Store(last)
 	return err
 }
 
