@@ -98,14 +98,14 @@ func (fsys *FS) createFile(name string, flag int, perm fs.FileMode) (f *File, er
 		if err != nil {
 			return err
 		}
-		n, _ = fsys.getNode(ino)
-		t.j.OnAbort(func() { fsys.dropRef(n) })
+		n, _ = fsys.openNode(ino)
+		t.j.OnAbort(func() { fsys.undoOpen(n) })
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	return fsys.newFile(n, name), nil
+	return newFile(fsys, n, name), nil
 }
 
 // createAt makes a regular file without data, or returns what is there already.
@@ -157,12 +157,6 @@ func (t *Tx) createPlace(name string, follow bool) (place, error) {
 			return place{}, err
 		}
 	}
-}
-
-// newFile makes a file of a node, whose reference it takes over.
-func (fsys *FS) newFile(n *node, name string) *File {
-	fsys.openNode(n)
-	return &File{fs: fsys, n: n, name: name}
 }
 
 func b2i(b bool) int {

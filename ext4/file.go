@@ -77,7 +77,7 @@ func (fsys *FS) openFile(name string, find func(reader) (*inode, error)) (*File,
 		err := fsys.view(func(r reader) error {
 			in, err := find(r)
 			if err == nil {
-				n, busy = fsys.getNode(in.num)
+				n, busy = fsys.openNode(in.num)
 			}
 			return err
 		})
@@ -85,7 +85,6 @@ func (fsys *FS) openFile(name string, find func(reader) (*inode, error)) (*File,
 			return nil, err
 		}
 		if n != nil {
-			fsys.openNode(n)
 			return newFile(fsys, n, name), nil
 		}
 		<-busy

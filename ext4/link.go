@@ -75,7 +75,7 @@ func (fsys *FS) OpenTemp(perm fs.FileMode) (*File, error) {
 		if err != nil {
 			return err
 		}
-		n, _ = fsys.getNode(ino)
+		n, _ = fsys.openNode(ino)
 		n.unlinked = true // nobody else has the node yet
 		t.j.OnAbort(func() { fsys.nodes.remove(ino) })
 		return t.addOrphan(ino)
@@ -83,7 +83,7 @@ func (fsys *FS) OpenTemp(perm fs.FileMode) (*File, error) {
 	if err != nil {
 		return nil, pathError("open", name, err)
 	}
-	f := fsys.newFile(n, name)
+	f := newFile(fsys, n, name)
 	f.flag = os.O_RDWR
 	return f, nil
 }

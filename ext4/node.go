@@ -37,6 +37,23 @@ type nodeTable struct {
 // inode: when the channel is closed, the name has to be looked up again. It
 // may be called inside a View, so that the inode is still the one that was found.
 func (fsys *FS) getNode(ino format.Ino) (n *node, busy <-chan struct{}) {
+	return fsys.takeNode(ino, 0)
+}
+
+// openNode is getNode for an open file, which closeNode ends.
+func (fsys *FS) openNode(ino format.Ino) (n *node, busy <-chan struct{}) {
+	return fsys.takeNode(ino, 1)
+}
+
+// undoOpen takes openNode back in a transaction that is aborted.
+func (fsys *FS) undoOpen(n *node) {
+	fsys.nodes.mu.Lock()
+	n.opens--
+	fsys.nodes.mu.Unlock()
+	fsys.dropRef(n)
+}
+
+func (fsys *FS) takeNode(ino format.Ino, opens int) (n *node, busy <-chan struct{}) {
 	t := &fsys.nodes
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,6 +66,7 @@ func (fsys *FS) getNode(ino format.Ino) (n *node, busy <-chan struct{}) {
 		return nil, n.dying
 	}
 	n.refs++
+	n.opens += opens
 	return n, nil
 }
 
@@ -123,13 +141,6 @@ func (fsys *FS) release(ino format.Ino) {
 		close(n.dying)
 		delete(t.byNo, ino)
 	}
-}
-
-// openNode counts an open file; closeNode ends it and gives its reference back.
-func (fsys *FS) openNode(n *node) {
-	fsys.nodes.mu.Lock()
-	defer fsys.nodes.mu.Unlock()
-	n.opens++
 }
 
 // closeNode ends an open file. Data of an unlinked inode that nobody has open

@@ -172,6 +172,7 @@ func (fsys *FS) closeData() error {
 // with times, times that changed and nothing else are recorded, too.
 func (fsys *FS) writeAll(times bool) error {
 	s := &fsys.files
+	s.init(fsys)
 	s.all.Lock()
 	defer s.all.Unlock()
 	list := s.snapshot()
