@@ -229,6 +229,17 @@ var goldens = []golden{
 		want: map[byte]byte{'A': 10}, end: 11, next: 12,
 	},
 	{
+		id: "block of no known type", kinds: allKinds,
+		build: func(g *goldenLog) {
+			g.tx(10, 100, "A")
+			b := g.block()
+			format.PutJournalHeader(b, format.JournalHeader{Type: 6, Sequence: 11})
+			g.put(b)
+			g.tx(11, 101, "B")
+		},
+		want: map[byte]byte{'A': 10}, end: 11, next: 12,
+	},
+	{
 		id: "last copy in one transaction counts", kinds: allKinds,
 		build: func(g *goldenLog) {
 			x := g.spec(10, 100, "AA")
