@@ -99,7 +99,7 @@ func TestWriteAmplification(t *testing.T) {
 func TestGrowingFilesLieInOnePiece(t *testing.T) {
 	fsys, dev := newFS(t, 256<<20, FormatOptions{}, Options{Memory: 4 << 20})
 	var all sync.WaitGroup
-	const files, size = 10, 3 << 20
+	const files, size = 10, 3 << 19
 	for i := range files {
 		all.Go(func() {
 			f := openFile(t, fsys, fmt.Sprintf("f%d", i), os.O_RDWR|os.O_CREATE)

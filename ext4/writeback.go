@@ -553,7 +553,7 @@ func (d *fileData) expected(l format.LBlock, n uint32) uint32 {
 // bytes, or one in growingShare of the free blocks.
 const (
 	growingMin   = 16 << 10
-	growingRoom  = 8 << 20
+	growingRoom  = 16 << 20
 	growingShare = 128
 )
 
