@@ -98,7 +98,10 @@ func (fsys *FS) createFile(name string, flag int, perm fs.FileMode) (f *File, er
 		if err != nil {
 			return err
 		}
-		n, _ = fsys.openNode(ino)
+		var busy <-chan struct{}
+		if n, busy = fsys.openNode(ino); busy != nil {
+			return syscall.EAGAIN // cannot be: a name leads to the inode, so nobody deletes it
+		}
 		t.j.OnAbort(func() { fsys.undoOpen(n) })
 		return nil
 	})

@@ -119,27 +119,30 @@ func (fsys *FS) dropRef(n *node) nodeFate {
 	return nodeUnused
 }
 
-// claim takes an inode for deletion by a transaction, until release. It fails
-// if the inode is in use.
-func (fsys *FS) claim(ino format.Ino) bool {
+// claim takes an inode for deletion by a transaction, until release. It returns
+// nil if the inode is in use.
+func (fsys *FS) claim(ino format.Ino) *node {
 	t := &fsys.nodes
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.byNo[ino] != nil {
-		return false
+		return nil
 	}
-	t.byNo[ino] = &node{fs: fsys, ino: ino, dying: make(chan struct{})}
-	return true
+	n := &node{fs: fsys, ino: ino, dying: make(chan struct{})}
+	t.byNo[ino] = n
+	return n
 }
 
-// release ends a claim, or the deletion of a node.
-func (fsys *FS) release(ino format.Ino) {
+// release ends a claim, or the deletion of a node, at the latest when the
+// transaction that frees the inode is merged: from then on another may get its
+// number.
+func (fsys *FS) release(n *node) {
 	t := &fsys.nodes
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if n := t.byNo[ino]; n != nil && n.dying != nil {
+	if t.byNo[n.ino] == n && n.dying != nil {
 		close(n.dying)
-		delete(t.byNo, ino)
+		delete(t.byNo, n.ino)
 	}
 }
 

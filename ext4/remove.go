@@ -154,16 +154,8 @@ func (t *Tx) deleteLater(ino format.Ino) error {
 	if err != nil {
 		return err
 	}
-	if in.isSmall() && t.fs.claim(ino) {
-		err := t.try(func(t *Tx) error { return t.freeInode(ino, nil) })
-		if err == nil {
-			release := func() { t.fs.release(ino) }
-			t.j.OnAbort(release)
-			t.j.OnMerge(release)
-			return nil
-		}
-		t.fs.release(ino)
-		if err != errManyBlocks && !errors.Is(err, format.ErrDamaged) {
+	if in.isSmall() {
+		if done, err := t.deleteNow(ino); done || err != nil {
 			return err
 		}
 	}
@@ -172,6 +164,29 @@ func (t *Tx) deleteLater(ino format.Ino) error {
 	}
 	t.j.OnMerge(func() { t.after = append(t.after, func() { t.fs.orphaned(ino) }) })
 	return nil
+}
+
+// deleteNow deletes an inode in this transaction, if nobody uses it and it can be
+// freed at once.
+func (t *Tx) deleteNow(ino format.Ino) (done bool, err error) {
+	n := t.fs.claim(ino)
+	if n == nil {
+		return false, nil
+	}
+	release := func() { t.fs.release(n) }
+	err = t.try(func(t *Tx) error {
+		t.j.OnMerge(release)
+		return t.freeInode(ino, nil)
+	})
+	if err == nil {
+		t.j.OnAbort(release)
+		return true, nil
+	}
+	release()
+	if err == errManyBlocks || errors.Is(err, format.ErrDamaged) {
+		err = nil
+	}
+	return false, err
 }
 
 // smallDir is the largest directory that is freed at once, in blocks.
@@ -214,7 +229,7 @@ func (fsys *FS) orphaned(ino format.Ino) {
 // deleteNode deletes the inode of a node that nobody uses any more. If that
 // fails the inode stays an orphan, for the next opening.
 func (fsys *FS) deleteNode(n *node) {
-	defer fsys.release(n.ino)
+	defer fsys.release(n)
 	if err := fsys.deleteInode(n.ino, n); err != nil && fsys.mayWrite() == nil {
 		fsys.warn(err)
 	}
@@ -233,6 +248,9 @@ func (fsys *FS) deleteInode(ino format.Ino, n *node) error {
 			}
 			if err := t.dropOrphan(ino); err != nil {
 				return err
+			}
+			if n != nil {
+				t.j.OnMerge(func() { fsys.release(n) })
 			}
 			return t.freeInode(ino, n)
 		})
