@@ -119,7 +119,8 @@ func (p pattern) next(r *rand.Rand) func(i int) int64 {
 	return func(i int) int64 { return int64(i) << 12 % p.size }
 }
 
-// mapping returns a mapping in the state the pattern wants, on a device that keeps up.
+// mapping returns a mapping in the state the pattern wants, on a device that keeps
+// up.
 func (p pattern) mapping(t testing.TB, src Source) *Mapping {
 	var m *Mapping
 	m = NewMapping(drained(&m, p.limit), 4096, src, MappingOptions{})
@@ -150,9 +151,10 @@ func report(b *testing.B, h *histogram) {
 	b.ReportMetric(float64(h.quantile(0.99)), "ns-99%")
 }
 
-// TestLatency measures the median of writes that find memory. Only where there is time, and the
-// machine may be quiet, is it held to its bound: 300 ns. The random writes over 1 GiB are for
-// comparison: copying alone takes longer there, see BenchmarkCopy.
+// TestLatency measures the median of writes that find memory. Only where there is
+// time, and the machine may be quiet, is it held to its bound: 300 ns. The random
+// writes over 1 GiB are for comparison: copying alone takes longer there, see
+// BenchmarkCopy.
 func TestLatency(t *testing.T) {
 	n := 20000
 	if oracle.IsLong() {

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// ErrNoRoom is what WriteWithin and ZeroWithin say when the budget's memory is used up by
-// data that has to be written back first.
+// ErrNoRoom is what WriteWithin and ZeroWithin say when the budget's memory is used
+// up by data that has to be written back first.
 var ErrNoRoom = errors.New("no memory left in the cache before something is written back")
 
 // BudgetOptions says how much memory the mappings of a file system may take.
@@ -58,49 +58,39 @@ func NewBudget(o BudgetOptions) *Budget {
 // Limit returns the bytes of memory that are never passed.
 func (b *Budget) Limit() int64 { return b.limit }
 
-// Background returns the number of dirty bytes from which on writeback is asked for.
+// Background returns the number of dirty bytes from which on writeback is asked
+// for.
 func (b *Budget) Background() int64 { return b.background }
 
-// Used returns the bytes of folio memory in use: clean, dirty, in writeback, copies.
+// Used returns the bytes of folio memory in use: clean, dirty, in writeback,
+// copies.
 func (b *Budget) Used() int64 { return b.used.Load() }
 
 // Dirty returns the bytes of all dirty blocks.
 func (b *Budget) Dirty() int64 { return b.dirty.Load() }
 
-// Held returns the bytes of folio memory taken from the runtime, in use or free; it never falls.
+// Held returns the bytes of folio memory taken from the runtime, in use or free; it
+// never falls.
 func (b *Budget) Held() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return int64(b.chunks) * chunkSize
 }
 
-// Prepare takes memory from the runtime before it is needed, until n bytes, or
-// the limit, are held: the first use of a page costs as much as many writes do.
+// Prepare takes memory from the runtime before it is needed, until n bytes, or the
+// limit, are held: the first use of a page costs as much as many writes do.
 func (b *Budget) Prepare(n int64) {
 	for b.Held() < n && b.grow() {
 	}
 }
 
-// Fail makes all that waits for memory, now or later, return err: writeback has come to an end.
+// Fail makes all that waits for memory, now or later, return err: writeback has
+// come to an end.
 func (b *Budget) Fail(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.err = err
 	b.moved.Broadcast()
-}
-
-// WaitRoom waits until there is memory for a write that has met ErrNoRoom. The caller holds
-// nothing that writeback needs.
-func (b *Budget) WaitRoom() error {
-	for {
-		seen := b.seen()
-		if b.reclaim(0, false) {
-			return nil
-		}
-		if err := b.await(seen); err != nil {
-			return err
-		}
-	}
 }
 
 // grow takes a chunk from the runtime, if the limit allows.
@@ -125,8 +115,8 @@ func (b *Budget) grow() bool {
 	return true
 }
 
-// scratchFrame returns the memory for reads past the cache, whose user holds scratchMu. It waits for the
-// first chunk if another is making it.
+// scratchFrame returns the memory for reads past the cache, whose user holds
+// scratchMu. It waits for the first chunk if another is making it.
 func (b *Budget) scratchFrame() *frame {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -136,7 +126,8 @@ func (b *Budget) scratchFrame() *frame {
 	return b.scratch
 }
 
-// take returns a folio of m with a frame of the order, in the clock, or nil if none is free.
+// take returns a folio of m with a frame of the order, in the clock, or nil if none
+// is free.
 func (b *Budget) take(m *Mapping, unit uint64, units, order int) *folio {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -155,8 +146,9 @@ func (b *Budget) take(m *Mapping, unit uint64, units, order int) *folio {
 	return f
 }
 
-// release takes back the memory of a folio that is in no tree and that nobody reads. The folio is
-// used again, unless another goroutine has it in the clock's hand; mine says that it is ours.
+// release takes back the memory of a folio that is in no tree and that nobody
+// reads. The folio is used again, unless another goroutine has it in the clock's
+// hand; mine says that it is ours.
 func (b *Budget) release(f *folio, mine bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -168,19 +160,6 @@ func (b *Budget) release(f *folio, mine bool) {
 	if f.frame, f.buf = nil, nil; mine || f.at == outside {
 		*f = folio{next: b.spare}
 		b.spare = f
-	}
-	b.progressed()
-}
-
-// idle tells that a folio can be evicted from now on.
-func (b *Budget) idle(f *folio) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch f.at {
-	case outside:
-		b.clock.push(f)
-	case inHand:
-		f.at = inHandIdle
 	}
 	b.progressed()
 }
@@ -209,14 +188,16 @@ func (b *Budget) await(seen uint64) error {
 	return b.err
 }
 
-// throttle asks for writeback when there is much to write; the caller holds no locks.
+// throttle asks for writeback when there is much to write; the caller holds no
+// locks.
 func (b *Budget) throttle() {
 	if b.dirty.Load() > b.background && !b.woken.Load() && b.woken.CompareAndSwap(false, true) {
 		b.wake()
 	}
 }
 
-// rearm makes throttle ask again: a writeback has begun or ended, or dirty data is gone.
+// rearm makes throttle ask again: a writeback has begun or ended, or dirty data is
+// gone.
 func (b *Budget) rearm() {
 	if b.woken.Load() {
 		b.woken.Store(false)
@@ -227,122 +208,4 @@ func (b *Budget) wake() {
 	if b.call != nil {
 		b.call()
 	}
-}
-
-// reclaim makes take(order) likely to succeed, by growing or evicting; false if neither
-// helps. With try it does not wait for locks. The caller holds no lock of the cache.
-func (b *Budget) reclaim(order int, try bool) bool {
-	b.mu.Lock()
-	n := b.clock.n
-	b.mu.Unlock()
-	for visits := 0; ; visits++ {
-		b.mu.Lock()
-		found := b.free.has(order)
-		b.mu.Unlock()
-		if found || b.grow() {
-			return true
-		}
-		if try && visits > 2*n || !b.evict(try, visits >= n) {
-			return false
-		}
-	}
-}
-
-// refill evicts until n bytes, but not more than may be dirty before writeback is asked for, are free: what was
-// written back is about what is written until the next time, and the writers should find memory.
-func (b *Budget) refill(n int64) {
-	b.mu.Lock()
-	visits := b.clock.n
-	b.mu.Unlock()
-	n = min(n, b.background)
-	for ; visits > 0 && b.limit-b.used.Load() < n && b.evict(false, false); visits-- {
-	}
-}
-
-// evict gives up the folio under the clock's hand, unless it is busy, or was used again since
-// the hand passed last and force is not set; false if there is no folio.
-func (b *Budget) evict(try, force bool) bool {
-	f, any := b.hand(force)
-	if f == nil {
-		return any
-	}
-	switch f.m.evict(f, try) {
-	case locked:
-		b.putBack(f, true)
-	case busy:
-		b.putBack(f, false)
-	}
-	return true
-}
-
-// hand takes the next folio out of the clock and returns it, or nil if it stays in, for a
-// second chance. False if there is none.
-func (b *Budget) hand(force bool) (*folio, bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	f := b.clock.first
-	if f == nil {
-		return nil, false
-	}
-	b.clock.remove(f)
-	if f.ended.And(^usedAgain)&usedAgain != 0 && !force {
-		b.clock.push(f)
-		return nil, true
-	}
-	f.at = inHand
-	return f, true
-}
-
-// putBack ends the stay of a folio in the hand that was not evicted.
-func (b *Budget) putBack(f *folio, idle bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	idle = idle || f.at == inHandIdle
-	f.at = outside
-	if idle && f.frame != nil {
-		b.clock.push(f)
-	}
-}
-
-// clockPlace says where a folio is, seen from the clock. A folio that the hand found busy is outside
-// until it is idle.
-type clockPlace uint8
-
-const (
-	outside clockPlace = iota
-	inClock
-	inHand     // of one goroutine, which looks at it
-	inHandIdle // ... and has to look again, or to put it back
-)
-
-// clock is a list of folios; the hand is at the first, and what it passes goes to the end.
-type clock struct {
-	first, last *folio
-	n           int
-}
-
-func (l *clock) push(f *folio) {
-	f.prev, f.next, f.at = l.last, nil, inClock
-	if l.last != nil {
-		l.last.next = f
-	} else {
-		l.first = f
-	}
-	l.last = f
-	l.n++
-}
-
-func (l *clock) remove(f *folio) {
-	if f.prev != nil {
-		f.prev.next = f.next
-	} else {
-		l.first = f.next
-	}
-	if f.next != nil {
-		f.next.prev = f.prev
-	} else {
-		l.last = f.prev
-	}
-	f.prev, f.next, f.at = nil, nil, outside
-	l.n--
 }

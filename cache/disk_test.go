@@ -14,7 +14,8 @@ import (
 	"drydock/format"
 )
 
-// disk is a Source for tests: a file's blocks in a map, and the space there is for more.
+// disk is a Source for tests: a file's blocks in a map, and the space there is for
+// more.
 type disk struct {
 	size int           // of a block
 	slow time.Duration // of a read or write of the device
@@ -99,7 +100,8 @@ func (d *disk) release(from, to format.LBlock) {
 	}
 }
 
-// store writes a run, all but the blocks that skip names. It fails if a block has no space.
+// store writes a run, all but the blocks that skip names. It fails if a block has
+// no space.
 func (d *disk) store(r Run, bufs [][]byte, skip func(format.LBlock) bool) error {
 	d.pause()
 	d.mu.Lock()

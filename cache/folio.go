@@ -7,7 +7,8 @@ import (
 	"drydock/format"
 )
 
-// What a folio knows of each of its blocks. One bitmap each; the mapping's lock guards them.
+// What a folio knows of each of its blocks. One bitmap each; the mapping's lock
+// guards them.
 const (
 	dirty    = iota // the device does not hold what the memory holds
 	uptodate        // the memory holds what the file holds
@@ -16,16 +17,16 @@ const (
 	kinds
 )
 
-// folio is memory for blocks of one mapping, aligned to its size. Usually all its units
-// lead to it in the tree; a unit that was rewritten while this memory was being
-// written back has a folio of its own by now (see carve), and the bits of its blocks
-// are clear here, but for frozen.
+// folio is memory for blocks of one mapping, aligned to its size. Usually all its
+// units lead to it in the tree; a unit that was rewritten while this memory was
+// being written back has a folio of its own by now (see carve), and the bits of its
+// blocks are clear here, but for frozen.
 //
 // A folio without a unit in the tree is gone; its memory is given back when no
 // Writeback reads it any more.
 //
-// A random write meets a folio that is in no cache of the processor: the fields are in the order
-// in which it looks at them, and take 128 bytes.
+// A random write meets a folio that is in no cache of the processor: the fields are
+// in the order in which it looks at them, and take 128 bytes.
 type folio struct {
 	buf   []byte
 	unit  uint64 // the first
@@ -37,9 +38,9 @@ type folio struct {
 
 	fill *fill // blocks that are being read from the device, or nil
 
-	// The offset in the file where the last read or write of this folio ended: where the
-	// next one starts if the user goes on in sequence. 0: there was none. With
-	// usedAgain when there was more than one since the clock's hand passed.
+	// The offset in the file where the last read or write of this folio ended:
+	// where the next one starts if the user goes on in sequence. 0: there was none.
+	// With usedAgain when there was more than one since the clock's hand passed.
 	ended atomic.Int64
 
 	words [kinds]uint64 // the bitmaps, if a word is enough for each
@@ -83,7 +84,8 @@ func (f *folio) end() int64   { return f.start() + int64(len(f.buf)) }
 // block returns the memory of blocks [lo, hi).
 func (f *folio) block(lo, hi int) []byte { return f.buf[lo<<f.m.shift : hi<<f.m.shift] }
 
-// index returns the position in f of block l, for a block before f 0, and behind f the end.
+// index returns the position in f of block l, for a block before f 0, and behind f
+// the end.
 func (f *folio) index(l format.LBlock) int {
 	switch first := f.first(); {
 	case l <= first:
@@ -95,7 +97,8 @@ func (f *folio) index(l format.LBlock) int {
 	}
 }
 
-// idle tells whether the folio can be given up without losing or disturbing anything.
+// idle tells whether the folio can be given up without losing or disturbing
+// anything.
 func (f *folio) idle() bool {
 	n := f.blocks()
 	return f.io == 0 && f.fill == nil && !f.bits(dirty).any(0, n) && !f.bits(inFlight).any(0, n)

@@ -2,10 +2,10 @@ package cache
 
 import "math/bits"
 
-// Memory comes from the runtime in chunks and is kept: handing out memory that
-// was used before costs no zeroing and no page fault. A chunk is divided by
-// halving into frames of 4 KiB (order 0) to 1 MiB (order 8), each aligned to its
-// own size, and a frame given back joins its other half if that is free.
+// Memory comes from the runtime in chunks and is kept: handing out memory that was
+// used before costs no zeroing and no page fault. A chunk is divided by halving
+// into frames of 4 KiB (order 0) to 1 MiB (order 8), each aligned to its own size,
+// and a frame given back joins its other half if that is free.
 //
 //	order 8  |                               1 MiB                               |
 //	order 7  |             512 KiB             |  split:                         |
@@ -31,7 +31,8 @@ type chunk struct {
 	frames [1 << maxOrder]frame
 }
 
-// newChunk returns a chunk that is one frame, with memory that is there, not only promised: each page is touched.
+// newChunk returns a chunk that is one frame, with memory that is there, not only
+// promised: each page is touched.
 func newChunk() *chunk {
 	c := &chunk{mem: make([]byte, chunkSize)}
 	for i := range c.frames {
@@ -56,8 +57,9 @@ func (f *frame) buddy() *frame { return &f.chunk.frames[int(f.page)^1<<f.order] 
 // orderOf returns the order of a frame of n bytes, n a power of two from 4096 on.
 func orderOf(n int) int { return bits.TrailingZeros(uint(n)) - pageShift }
 
-// frames is the free memory, a list an order. What was in use until now is handed out first, since it is
-// in the processor's caches still; what was evicted, in the order in which it was.
+// frames is the free memory, a list an order. What was in use until now is handed
+// out first, since it is in the processor's caches still; what was evicted, in the
+// order in which it was.
 type frames struct {
 	lists [maxOrder + 1]struct{ first, last *frame }
 }
@@ -94,8 +96,8 @@ func (s *frames) take(order int) *frame {
 	return f
 }
 
-// give takes a frame back and joins it with what is free beside it. A cold one
-// was not used for long.
+// give takes a frame back and joins it with what is free beside it. A cold one was
+// not used for long.
 func (s *frames) give(f *frame, cold bool) {
 	for int(f.order) < maxOrder {
 		b := f.buddy()

@@ -16,8 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// model says what a Mapping over a disk should hold, in the simplest way: the file as one slice of
-// bytes, and what is known of each block.
+// model says what a Mapping over a disk should hold, in the simplest way: the file
+// as one slice of bytes, and what is known of each block.
 type model struct {
 	t    testing.TB
 	r    *rand.Rand
@@ -113,7 +113,8 @@ func (x *model) random(p []byte) {
 	}
 }
 
-// span returns a random range, at least one byte long: of any alignment, or of whole blocks.
+// span returns a random range, at least one byte long: of any alignment, or of
+// whole blocks.
 func (x *model) span() (from, to int) {
 	length := 1 + x.r.IntN([]int{1, 10, x.d.size, 2 * x.d.size, 8 * x.d.size, modelBytes / 2}[x.r.IntN(6)])
 	from = x.r.IntN(modelBytes - min(length, modelBytes-1))
@@ -174,7 +175,8 @@ func (x *model) write() {
 	}
 }
 
-// spaceIsGone checks that a write which stopped at byte at for lack of space had taken all there was.
+// spaceIsGone checks that a write which stopped at byte at for lack of space had
+// taken all there was.
 func (x *model) spaceIsGone(at int) {
 	l := format.LBlock(at / x.d.size)
 	if !x.o.WholeFolio {
@@ -184,8 +186,8 @@ func (x *model) spaceIsGone(at int) {
 	}
 }
 
-// writeAny writes in one of the ways there are. Nobody else makes room meanwhile, so that the
-// one way that waits for it is left out.
+// writeAny writes in one of the ways there are. Nobody else makes room meanwhile,
+// so that the one way that waits for it is left out.
 func (x *model) writeAny(p []byte, off int) (int, error) {
 	if x.r.IntN(2) == 0 {
 		n, err := x.m.TryWriteAt(p, int64(off))
@@ -266,8 +268,8 @@ func (x *model) zero() {
 	}
 }
 
-// zeroed notes that the bytes became zeros: dirty where they were something else, or where
-// the block is on the device and was not known to hold zeros.
+// zeroed notes that the bytes became zeros: dirty where they were something else,
+// or where the block is on the device and was not known to hold zeros.
 func (x *model) zeroed(from, to int) {
 	for at := from; at < to; {
 		l := at / x.d.size
@@ -441,7 +443,8 @@ func (x *model) finally() {
 	x.b.checkEmpty(x.t)
 }
 
-// used is the chunk of a budget of an earlier case: a new one costs more than the rest of a case.
+// used is the chunk of a budget of an earlier case: a new one costs more than the
+// rest of a case.
 var used *chunk
 
 // usedBudget returns a budget of one chunk, full of old data.
@@ -461,7 +464,8 @@ func usedBudget(t testing.TB) *Budget {
 	return b
 }
 
-// checkEmpty checks that a budget whose mappings are closed has all its memory back in one piece a chunk.
+// checkEmpty checks that a budget whose mappings are closed has all its memory back
+// in one piece a chunk.
 func (b *Budget) checkEmpty(t testing.TB) {
 	require.Zero(t, b.Used())
 	require.Zero(t, b.Dirty())
@@ -494,8 +498,8 @@ func runModel(t *testing.T, seed uint64, steps int) {
 	x.finally()
 }
 
-// TestModel holds a mapping to the model through random operations, several thousand cases of
-// block size, folio size, space and state of the device.
+// TestModel holds a mapping to the model through random operations, several
+// thousand cases of block size, folio size, space and state of the device.
 func TestModel(t *testing.T) {
 	cases, steps := uint64(600), 50
 	if underRace {

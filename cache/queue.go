@@ -9,8 +9,9 @@ import (
 // completed and not taken, as the queue has room for.
 var ErrQueueFull = errors.New("the queue is full")
 
-// Writer is what a Queue writes to: a *Mapping, or a file on top of one. TryWriteAt says ErrWouldWait
-// where it can only go on by waiting; then a worker calls WriteAt for the rest.
+// Writer is what a Queue writes to: a *Mapping, or a file on top of one. TryWriteAt
+// says ErrWouldWait where it can only go on by waiting; then a worker calls WriteAt
+// for the rest.
 type Writer interface {
 	WriteAt(p []byte, off int64) (n int, err error)
 	TryWriteAt(p []byte, off int64) (n int, err error)
@@ -35,11 +36,12 @@ type Completion struct {
 //	Submit --TryWriteAt takes all--------------------> completions --> Poll, Wait
 //	       --the rest--> jobs --> workers, WriteAt --/
 //
-// Completions come in the order in which the writes ended, of which each is reported once. Writes that overlap may take
-// effect in any order, as long as none of them has completed.
+// Completions come in the order in which the writes ended, of which each is
+// reported once. Writes that overlap may take effect in any order, as long as none
+// of them has completed.
 //
-// Memory: the data is borrowed. The caller does not change p from Submit until it has taken the
-// completion. The queue itself holds Depth descriptors, not more.
+// Memory: the data is borrowed. The caller does not change p from Submit until it
+// has taken the completion. The queue itself holds Depth descriptors, not more.
 //
 // All methods may be called at the same time from many goroutines.
 type Queue struct {
@@ -83,8 +85,9 @@ func NewQueue(w Writer, o QueueOptions) *Queue {
 	return q
 }
 
-// Submit writes p at off: at once as far as that needs no waiting, the rest by a worker. It does not
-// wait itself, and says ErrQueueFull instead, having done nothing. Errors of the write are its completion's.
+// Submit writes p at off: at once as far as that needs no waiting, the rest by a
+// worker. It does not wait itself, and says ErrQueueFull instead, having done
+// nothing. Errors of the write are its completion's.
 func (q *Queue) Submit(off int64, p []byte, tag uint64) error {
 	if err := q.admit(); err != nil {
 		return err
@@ -154,7 +157,8 @@ func (q *Queue) Poll() (Completion, bool) {
 	return q.ended.pop(), true
 }
 
-// Wait returns the next completion when there is one; false if no write is on its way.
+// Wait returns the next completion when there is one; false if no write is on its
+// way.
 func (q *Queue) Wait() (Completion, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -167,8 +171,8 @@ func (q *Queue) Wait() (Completion, bool) {
 	return q.ended.pop(), true
 }
 
-// Close ends the taking of writes and waits until those on their way have ended. Their
-// completions can be taken afterwards.
+// Close ends the taking of writes and waits until those on their way have ended.
+// Their completions can be taken afterwards.
 func (q *Queue) Close() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()

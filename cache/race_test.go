@@ -15,9 +15,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// crew is several goroutines at work on the mappings of one budget. Of each mapping a writer owns the bytes at
-// i*stride+[0, stride) for every i that leaves a certain rest, so that two writers meet in most blocks, but not
-// in a byte: what each reads of its own is what it wrote last.
+// crew is several goroutines at work on the mappings of one budget. Of each mapping
+// a writer owns the bytes at i*stride+[0, stride) for every i that leaves a certain
+// rest, so that two writers meet in most blocks, but not in a byte: what each reads
+// of its own is what it wrote last.
 type crew struct {
 	t       *testing.T
 	seed    uint64
@@ -100,7 +101,7 @@ func (c *crew) writeAny(r *rand.Rand, m *Mapping, p []byte, off int64) error {
 			var k int
 			k, err = m.WriteWithin(p[n:], off+int64(n))
 			if n += k; err == ErrNoRoom {
-				err = c.b.WaitRoom()
+				err = m.WaitRoom()
 			}
 			if err != nil {
 				return err
@@ -178,7 +179,8 @@ func (c *crew) cut(seed uint64) {
 			c.t.Error(err)
 		}
 		m.Discard(first, first+30)
-		// The space stays reserved: a writeback that has begun may still bring its blocks.
+		// The space stays reserved: a writeback that has begun may still bring its
+		// blocks.
 		if err := m.ReadAt(p[:d.size], int64(from)*int64(d.size)); err != nil {
 			c.t.Error(err)
 		}
@@ -201,8 +203,9 @@ func (c *crew) run(steps int) {
 	c.helpers.Wait()
 }
 
-// TestConcurrent has many goroutines write, read, write back, discard and evict at once. Under
-// the race detector it is the proof that nothing is touched without its lock.
+// TestConcurrent has many goroutines write, read, write back, discard and evict at
+// once. Under the race detector it is the proof that nothing is touched without its
+// lock.
 func TestConcurrent(t *testing.T) {
 	seeds, steps := uint64(6), 400
 	if underRace {
@@ -221,7 +224,8 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// finally checks that memory and device hold the same, and that nothing is left behind.
+// finally checks that memory and device hold the same, and that nothing is left
+// behind.
 func (c *crew) finally() {
 	for i, m := range c.maps {
 		got := make([]byte, crewBytes)

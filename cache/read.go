@@ -4,9 +4,10 @@ import (
 	"drydock/format"
 )
 
-// ReadAt reads len(p) bytes at off, which must lie inside the caller's end of file. A reader that
-// goes on where the last read ended makes it read ahead, in larger and larger folios. Reads never wait
-// for memory: where none is to be had, they read past the cache.
+// ReadAt reads len(p) bytes at off, which must lie inside the caller's end of file.
+// A reader that goes on where the last read ended makes it read ahead, in larger
+// and larger folios. Reads never wait for memory: where none is to be had, they
+// read past the cache.
 func (m *Mapping) ReadAt(p []byte, off int64) error {
 	if err := m.check(int64(len(p)), off); err != nil {
 		return err
@@ -43,8 +44,8 @@ func (m *Mapping) hit(op *readOp) bool {
 	return true
 }
 
-// copyOut reads what f has from op.off on; false if that is nothing. The caller holds mu, at
-// least shared.
+// copyOut reads what f has from op.off on; false if that is nothing. The caller
+// holds mu, at least shared.
 func (m *Mapping) copyOut(op *readOp, f *folio) bool {
 	lo := int((op.off - f.start()) >> m.shift)
 	end := min(op.off+int64(len(op.p)), f.end())
@@ -63,7 +64,8 @@ func (m *Mapping) copyOut(op *readOp, f *folio) bool {
 	return true
 }
 
-// miss brings what is at op.off into memory and reads it, or reads it past the cache.
+// miss brings what is at op.off into memory and reads it, or reads it past the
+// cache.
 func (m *Mapping) miss(op *readOp) error {
 	m.mu.Lock()
 	u := m.unitAt(op.off)
@@ -89,7 +91,8 @@ func (m *Mapping) miss(op *readOp) error {
 	return m.readInto(op, f, u)
 }
 
-// await lets go of mu and waits for the fill of f; or says that the mapping is closed.
+// await lets go of mu and waits for the fill of f; or says that the mapping is
+// closed.
 func (m *Mapping) await(f *folio) error {
 	if m.closed {
 		m.mu.Unlock()
@@ -115,9 +118,9 @@ func (m *Mapping) readAhead(op *readOp, u uint64) int {
 	return n
 }
 
-// readInto reads from the device the blocks that miss at op.off, and if the user goes on in
-// sequence those behind them, as far as f goes; then copies them out. The caller holds mu, which
-// is let go of meanwhile.
+// readInto reads from the device the blocks that miss at op.off, and if the user
+// goes on in sequence those behind them, as far as f goes; then copies them out.
+// The caller holds mu, which is let go of meanwhile.
 func (m *Mapping) readInto(op *readOp, f *folio, u uint64) error {
 	lo := int((op.off - f.start()) >> m.shift)
 	after := int(m.span(f, u)-f.unit) << m.unitBits
@@ -141,9 +144,9 @@ func (m *Mapping) readInto(op *readOp, f *folio, u uint64) error {
 	return err
 }
 
-// read fills the blocks [lo, hi) of f, which has no other fill, from the device. The caller holds mu, which is
-// let go of meanwhile; writers keep away from the blocks. False if some of them
-// were discarded meanwhile.
+// read fills the blocks [lo, hi) of f, which has no other fill, from the device.
+// The caller holds mu, which is let go of meanwhile; writers keep away from the
+// blocks. False if some of them were discarded meanwhile.
 func (m *Mapping) read(f *folio, lo, hi int) (bool, error) {
 	now := &fill{lo: lo, hi: hi, done: make(chan struct{})}
 	f.fill = now
@@ -164,7 +167,8 @@ func (m *Mapping) read(f *folio, lo, hi int) (bool, error) {
 	return done, err
 }
 
-// roomToRead gets memory for a frame of the order, or makes op do with less, or with none.
+// roomToRead gets memory for a frame of the order, or makes op do with less, or
+// with none.
 func (m *Mapping) roomToRead(op *readOp, order int) error {
 	units := m.unitsIn(order)
 	switch {

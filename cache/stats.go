@@ -16,7 +16,8 @@ type Stats struct {
 	Evictions   uint64 // folios given up to make room
 }
 
-// Amplification returns the bytes given to writeback for each byte written by the user.
+// Amplification returns the bytes given to writeback for each byte written by the
+// user.
 func (s Stats) Amplification() float64 { return float64(s.DeviceBytes) / float64(max(s.UserBytes, 1)) }
 
 // plus adds another's counters.
@@ -51,9 +52,9 @@ func (m *Mapping) stats() Stats {
 // Stats returns the sums over all mappings that the budget has had.
 func (b *Budget) Stats() Stats { return b.mappings.sum() }
 
-// mappingList holds the open mappings of a budget and the sums of those that were closed.
-// Its lock is outside a mapping's when summing, inside when closing; so sum takes
-// the list first.
+// mappingList holds the open mappings of a budget and the sums of those that were
+// closed. Its lock is outside a mapping's when summing, inside when closing; so sum
+// takes the list first.
 type mappingList struct {
 	mu    sync.Mutex
 	first *Mapping

@@ -3,8 +3,8 @@ package cache
 import "math/bits"
 
 // tree finds the folio of a unit (the smallest folio: 4 KiB, or a block if that is
-// larger). A folio is found under each of its units. Nodes have 64 slots, and a bit a
-// slot that says whether something dirty is below, so that the dirty units of a
+// larger). A folio is found under each of its units. Nodes have 64 slots, and a bit
+// a slot that says whether something dirty is below, so that the dirty units of a
 // large file are found without looking at the clean ones.
 //
 //	          [ . . . # . . ]          shift 6
@@ -33,7 +33,8 @@ type node struct {
 	at      uint // slot in the parent
 }
 
-// newNode returns a node above the leaves whose slots stand for 1<<shift units each.
+// newNode returns a node above the leaves whose slots stand for 1<<shift units
+// each.
 func newNode(shift uint) *node {
 	n := &node{kids: make([]*node, slots)}
 	if shift == slotBits {
@@ -90,7 +91,8 @@ func (t *tree) leaf(u uint64) *node {
 	return n
 }
 
-// makeLeaf returns the node whose slots are the folios around unit u, with all slots up to u's.
+// makeLeaf returns the node whose slots are the folios around unit u, with all
+// slots up to u's.
 func (t *tree) makeLeaf(u uint64) *node {
 	if t.root == nil {
 		t.plant(u)
@@ -143,8 +145,8 @@ func (t *tree) raise() {
 	}
 }
 
-// kid returns the node in slot i of n, which is made if it is not there. Its own slots stand for
-// 1<<shift units each.
+// kid returns the node in slot i of n, which is made if it is not there. Its own
+// slots stand for 1<<shift units each.
 func (t *tree) kid(n *node, i uint, shift uint) *node {
 	if n.kids[i] != nil {
 		return n.kids[i]
@@ -181,7 +183,8 @@ func (n *node) orphan(i uint) {
 	}
 }
 
-// each calls fn for each leaf there is that has units of [u, u+n), with the first slot and how many.
+// each calls fn for each leaf there is that has units of [u, u+n), with the first
+// slot and how many.
 func (t *tree) each(u uint64, n int, fn func(leaf *node, i, count int)) {
 	for n > 0 {
 		i := int(u % slots)
@@ -306,8 +309,8 @@ func (t *tree) next(u uint64, bit func(*node) uint64) (uint64, bool) {
 	return t.root.next(t.shift, u, bit)
 }
 
-// next searches below n, a node whose slots stand for 1<<shift units each; u counts from
-// n's first unit.
+// next searches below n, a node whose slots stand for 1<<shift units each; u counts
+// from n's first unit.
 func (n *node) next(shift uint, u uint64, bit func(*node) uint64) (uint64, bool) {
 	for found := bit(n) & (^uint64(0) << (u >> shift)); found != 0; found &= found - 1 {
 		i := uint64(bits.TrailingZeros64(found))

@@ -112,7 +112,8 @@ func TestTree(t *testing.T) {
 	}
 }
 
-// TestFrames hands frames out and takes them back: no two overlap, and in the end all is one again.
+// TestFrames hands frames out and takes them back: no two overlap, and in the end
+// all is one again.
 func TestFrames(t *testing.T) {
 	c := newChunk()
 	for seed := range uint64(100) {

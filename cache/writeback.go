@@ -27,11 +27,11 @@ func (p piece) run() Run { return Run{p.f.first() + format.LBlock(p.lo), p.hi - 
 // blockRange is the blocks [from, to).
 type blockRange struct{ from, to format.LBlock }
 
-// Begin takes dirty runs of [from, to), of at most maxBytes together (but at least a block;
-// 0: no limit): their blocks are no longer dirty but in writeback, until End. Blocks that another
-// Writeback has taken are left out, although they may be dirty again: writing one block
-// twice at a time leaves open which is the last. Without a block to take Runs is empty, and
-// End need not be called.
+// Begin takes dirty runs of [from, to), of at most maxBytes together (but at least
+// a block; 0: no limit): their blocks are no longer dirty but in writeback, until
+// End. Blocks that another Writeback has taken are left out, although they may be
+// dirty again: writing one block twice at a time leaves open which is the last.
+// Without a block to take Runs is empty, and End need not be called.
 func (m *Mapping) Begin(from, to format.LBlock, maxBytes int64) *Writeback {
 	w := &Writeback{m: m}
 	m.mu.Lock()
@@ -83,9 +83,9 @@ func (w *Writeback) Bytes() int64 {
 	return int64(n) << w.m.shift
 }
 
-// Bufs returns the content of a run, or of a part of one, in pieces of whole blocks, for a vectored
-// write. It does not change until End, whatever is written to the mapping, and is the
-// cache's memory: nobody may write to it.
+// Bufs returns the content of a run, or of a part of one, in pieces of whole
+// blocks, for a vectored write. It does not change until End, whatever is written
+// to the mapping, and is the cache's memory: nobody may write to it.
 func (w *Writeback) Bufs(r Run) [][]byte {
 	var bufs [][]byte
 	i := sort.Search(len(w.pieces), func(i int) bool { return w.pieces[i].run().end() > r.First })
@@ -97,10 +97,11 @@ func (w *Writeback) Bufs(r Run) [][]byte {
 	return bufs
 }
 
-// End says that the blocks are on the device, and that the source's Fill gives what was written. With an
-// error all of them become dirty again, else those of redirty, but for blocks
-// that were discarded meanwhile; what was written again meanwhile is dirty anyway. Blocks that
-// become dirty again are not reserved again. A second End does nothing.
+// End says that the blocks are on the device, and that the source's Fill gives what
+// was written. With an error all of them become dirty again, else those of redirty,
+// but for blocks that were discarded meanwhile; what was written again meanwhile is
+// dirty anyway. Blocks that become dirty again are not reserved again. A second End
+// does nothing.
 func (w *Writeback) End(err error, redirty ...Run) {
 	m := w.m
 	m.mu.Lock()

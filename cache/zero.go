@@ -9,15 +9,16 @@ import (
 // zeros is what is written for zeros, as often as needed.
 var zeros [maxBlockSize]byte
 
-// Zero makes the n bytes at off zeros. Blocks that are neither in memory nor mapped read as
-// zeros as it is, and stay as they are, without space. It waits as WriteAt does.
+// Zero makes the n bytes at off zeros. Blocks that are neither in memory nor mapped
+// read as zeros as it is, and stay as they are, without space. It waits as WriteAt
+// does.
 func (m *Mapping) Zero(off, n int64) error {
 	_, err := m.zero(off, n, always)
 	return err
 }
 
-// ZeroWithin is Zero for callers that hold a lock which writeback needs: instead of waiting for
-// memory it returns ErrNoRoom, and how many bytes are done.
+// ZeroWithin is Zero for callers that hold a lock which writeback needs: instead of
+// waiting for memory it returns ErrNoRoom, and how many bytes are done.
 func (m *Mapping) ZeroWithin(off, n int64) (done int64, err error) { return m.zero(off, n, butRoom) }
 
 func (m *Mapping) zero(off, n int64, wait patience) (int64, error) {
@@ -43,7 +44,8 @@ func (m *Mapping) zeroIn(from, to int64, wait patience) (int, error) {
 	return m.write(zeros[:to-from], from, wait)
 }
 
-// hasData tells whether the bytes [from, to), in one block, may be something else than zeros.
+// hasData tells whether the bytes [from, to), in one block, may be something else
+// than zeros.
 func (m *Mapping) hasData(from, to int64) (bool, error) {
 	l := format.LBlock(from >> m.shift)
 	if data, known := m.dataInMemory(l, from, to); known {
@@ -52,7 +54,8 @@ func (m *Mapping) hasData(from, to int64) (bool, error) {
 	return m.src.Mapped(l)
 }
 
-// dataInMemory is hasData for a block that is in memory; known is false if it is not.
+// dataInMemory is hasData for a block that is in memory; known is false if it is
+// not.
 func (m *Mapping) dataInMemory(l format.LBlock, from, to int64) (data, known bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
