@@ -532,13 +532,13 @@ func (d *fileData) goalIn(l format.LBlock, view viewer) format.Block {
 }
 
 // expected is how many blocks the file will take from l on, as far as known:
-// no more than n if it does not grow any more.
+// no more than n if it does not grow any more, or not there. The caller holds mu.
 func (d *fileData) expected(l format.LBlock, n uint32) uint32 {
 	end := l + format.LBlock(n)
 	if hint := d.blocksOf(d.hint.Load()); hint > end {
 		return uint32(hint - l)
 	}
-	if !d.growing() || end < d.blocksOf(d.size.Load()) {
+	if behind, ok := d.status.Lookup(end); !d.growing() || ok && behind.Kind.HasBlocks() {
 		return n
 	}
 	bs := d.fs.geo.BlockSize
@@ -546,11 +546,11 @@ func (d *fileData) expected(l format.LBlock, n uint32) uint32 {
 		return 0
 	}
 	free, _, _, _ := d.fs.alloc.Totals()
-	return max(8*n, uint32(min(growingRoom/uint64(bs), free/growingShare)))
+	return n + uint32(min(growingRoom/uint64(bs), free/growingShare))
 }
 
 // A file that is being written and has growingMin bytes gets room for growingRoom
-// bytes, or one in growingShare of the free blocks.
+// bytes more, or one in growingShare of the free blocks.
 const (
 	growingMin   = 16 << 10
 	growingRoom  = 16 << 20
