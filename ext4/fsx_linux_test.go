@@ -28,10 +28,12 @@ import (
 //	DRYDOCK_FSX_SEED=n     this seed
 //	DRYDOCK_FSX_OPS=n      so many operations
 //	DRYDOCK_FSX_SHRINK=1   on failure: look for the fewest operations that fail
+//	DRYDOCK_FSX_FILE=f     do the operations in f, a JSON object a line, as a failure prints them
 const (
 	fsxSeedEnv   = "DRYDOCK_FSX_SEED"
 	fsxOpsEnv    = "DRYDOCK_FSX_OPS"
 	fsxShrinkEnv = "DRYDOCK_FSX_SHRINK"
+	fsxFileEnv   = "DRYDOCK_FSX_FILE"
 )
 
 // fsxMax is the largest size of the file, and fsxReopen how many operations
@@ -90,7 +92,11 @@ func TestFsx(t *testing.T) {
 				n /= 5
 			}
 			t.Logf("%s=%d repeats this", fsxSeedEnv, seed)
-			fsx(t, kind, fsxOps(rand.New(rand.NewPCG(seed, 5)), n))
+			ops := fsxOps(rand.New(rand.NewPCG(seed, 5)), n)
+			if name := os.Getenv(fsxFileEnv); name != "" {
+				ops = opsFrom[fsxOp](t, name)
+			}
+			fsx(t, kind, ops)
 		})
 	}
 }

@@ -95,6 +95,14 @@ func (k *kernel) mkdir(name string, mode uint32) error {
 	return k.run(func() error { return unix.Mkdir(name, mode) })
 }
 
+func (k *kernel) mkdirAll(name string, mode uint32) error {
+	return k.run(func() error { return os.MkdirAll(name, os.FileMode(mode)) })
+}
+
+func (k *kernel) writeFile(name string, data []byte, mode uint32) error {
+	return k.run(func() error { return os.WriteFile(name, data, os.FileMode(mode)) })
+}
+
 func (k *kernel) mknod(name string, mode, major, minor uint32) error {
 	return k.run(func() error { return unix.Mknod(name, mode, int(unix.Mkdev(major, minor))) })
 }
@@ -306,25 +314,25 @@ func (h *kernelHandle) stat() (attributes, error) {
 	return kernelAttributes(&st), err
 }
 
-// kernelImage is a system of Linux in the place of ours: the test tests itself.
+// kernelImage is an image that takes part through Linux instead of this package.
 type kernelImage struct {
 	*kernel
-	file  string
-	opts  []string
-	open_ bool
+	t    testing.TB
+	file string
+	opts []string
 }
 
 func (k *kernelImage) path() string { return k.file }
 
 func (k *kernelImage) close() error {
-	if k.open_ {
-		k.open_ = false
+	if k.kernel != nil {
 		k.kernel.end()
+		k.kernel = nil
 	}
 	return nil
 }
 
 func (k *kernelImage) reopen() error {
-	k.kernel, k.open_ = mountKernel(k.t, k.file, k.opts), true
+	k.kernel = mountKernel(k.t, k.file, k.opts)
 	return nil
 }

@@ -51,6 +51,8 @@ const modelCheckEvery = 500
 type system interface {
 	open(name string, flag int, mode uint32) (handle, error)
 	mkdir(name string, mode uint32) error
+	mkdirAll(name string, mode uint32) error
+	writeFile(name string, data []byte, mode uint32) error
 	mknod(name string, mode, major, minor uint32) error
 	remove(name string) error
 	removeAll(name string) error
@@ -112,6 +114,7 @@ type modelKind struct {
 	mkfs   []string
 	mount  []string
 	choose func(*Options)
+	inTx   bool // operations by name go through Update
 }
 
 func (k modelKind) hasJournal() bool { return !slices.Contains(k.mkfs, "^has_journal") }
@@ -121,14 +124,15 @@ func (k modelKind) hasOrphanFile() bool { return slices.Contains(k.mkfs, "orphan
 func modelKinds() []modelKind {
 	none := func(*Options) {}
 	return []modelKind{
-		{"1k", []string{"-b", "1024"}, nil, none},
-		{"4k", []string{"-b", "4096"}, nil, none},
-		{"4k journaled data", []string{"-b", "4096"}, []string{"data=journal"}, func(o *Options) { o.Data = DataJournal }},
-		{"1k tiny memory", []string{"-b", "1024"}, nil, func(o *Options) { o.Memory = 256 << 10 }},
-		{"2k no journal", []string{"-b", "2048", "-O", "^has_journal"}, nil, none},
-		{"1k uninit_bg, no 64bit", []string{"-b", "1024", "-O", "^64bit,^metadata_csum,uninit_bg"}, nil, none},
-		{"4k small inodes", []string{"-b", "4096", "-I", "128"}, nil, none},
-		{"1k orphan file, large_dir", []string{"-b", "1024", "-O", "orphan_file,large_dir"}, nil, none},
+		{"1k", []string{"-b", "1024"}, nil, none, false},
+		{"4k", []string{"-b", "4096"}, nil, none, false},
+		{"4k journaled data", []string{"-b", "4096"}, []string{"data=journal"}, func(o *Options) { o.Data = DataJournal }, false},
+		{"1k tiny memory", []string{"-b", "1024"}, nil, func(o *Options) { o.Memory = 256 << 10 }, false},
+		{"2k no journal", []string{"-b", "2048", "-O", "^has_journal"}, nil, none, false},
+		{"1k uninit_bg, no 64bit", []string{"-b", "1024", "-O", "^64bit,^metadata_csum,uninit_bg"}, nil, none, false},
+		{"4k small inodes", []string{"-b", "4096", "-I", "128"}, nil, none, false},
+		{"4k in transactions", []string{"-b", "4096"}, nil, none, true},
+		{"1k orphan file, large_dir", []string{"-b", "1024", "-O", "orphan_file,large_dir"}, nil, none, false},
 	}
 }
 
@@ -146,6 +150,7 @@ type modelRun struct {
 	want *player // the kernel's
 	got  *player // ours
 	img  image
+	done map[string]*[2]int // of each kind of operation: how many failed as they do in Linux, and did not
 }
 
 func TestModel(t *testing.T) {
@@ -180,17 +185,21 @@ func parseUint(t testing.TB, s string) uint64 {
 
 // modelOps makes the operations of a seed, or reads them from a file.
 func modelOps(t testing.TB, seed uint64, count int) []op {
-	name := os.Getenv(modelFileEnv)
-	if name == "" {
-		skip := strings.Split(os.Getenv(modelSkipEnv), ",")
-		ops := randomOps(rand.New(rand.NewPCG(seed, 4)), count)
-		return slices.DeleteFunc(ops, func(o op) bool { return slices.Contains(skip, o.Kind) })
+	if name := os.Getenv(modelFileEnv); name != "" {
+		return opsFrom[op](t, name)
 	}
-	data, err := os.ReadFile(name)
+	skip := strings.Split(os.Getenv(modelSkipEnv), ",")
+	ops := randomOps(rand.New(rand.NewPCG(seed, 4)), count)
+	return slices.DeleteFunc(ops, func(o op) bool { return slices.Contains(skip, o.Kind) })
+}
+
+// opsFrom reads operations from a file, a JSON object a line.
+func opsFrom[T any](t testing.TB, name string) (ops []T) {
+	f, err := os.Open(name)
 	require.NoError(t, err)
-	var ops []op
-	for dec := json.NewDecoder(strings.NewReader(string(data))); dec.More(); {
-		var o op
+	defer f.Close()
+	for dec := json.NewDecoder(f); dec.More(); {
+		var o T
 		require.NoError(t, dec.Decode(&o))
 		ops = append(ops, o)
 	}
@@ -236,12 +245,13 @@ func shrinkModel(t testing.TB, kind modelKind, ops []op, err error) ([]op, error
 // runModel does the operations on both sides and returns how many were done
 // when something was wrong.
 func runModel(t testing.TB, kind modelKind, ops []op) (done int, err error) {
-	r := &modelRun{t: t, kind: kind, ops: ops}
+	r := &modelRun{t: t, kind: kind, ops: ops, done: map[string]*[2]int{}}
 	reference, tested := makeModelImage(t, kind), makeModelImage(t, kind)
 	k := mountKernel(t, reference, kind.mount)
 	defer k.end()
-	r.img = openTested(t, tested, kind)
-	defer r.img.close()
+	r.img = newTested(t, tested, kind)
+	require.NoError(t, r.img.reopen())
+	defer func() { r.img.close() }()
 	r.want, r.got = &player{sys: k}, &player{sys: r.img}
 	defer r.closeSlots()
 	for i, o := range ops {
@@ -254,17 +264,22 @@ func runModel(t testing.TB, kind modelKind, ops []op) (done int, err error) {
 			}
 		}
 	}
+	t.Log(r.summary())
 	return len(ops), r.finish()
 }
 
 // step does an operation on both sides.
 func (r *modelRun) step(o op) error {
-	if o.Kind == "reopen" {
+	switch o.Kind {
+	case "reopen":
 		r.closeSlots()
 		return r.reopen()
+	case "turn":
+		return r.turn(o.Keep && r.kind.hasJournal())
 	}
 	want := r.want.do(o)
 	got := r.got.do(o)
+	r.count(o.Kind, want)
 	if want != got {
 		return fmt.Errorf("%s: Linux says %s\nwe say %s", o, want, got)
 	}
@@ -272,6 +287,28 @@ func (r *modelRun) step(o op) error {
 		return fmt.Errorf("%s: the image is too small for this test", o)
 	}
 	return nil
+}
+
+// count notes how an operation went.
+func (r *modelRun) count(kind, result string) {
+	if r.done[kind] == nil {
+		r.done[kind] = &[2]int{}
+	}
+	if strings.HasPrefix(strings.TrimLeft(result, "0"), "E") {
+		r.done[kind][0]++
+	} else {
+		r.done[kind][1]++
+	}
+}
+
+func (r *modelRun) summary() string {
+	s := "failed/done:"
+	for _, kind := range opOrder {
+		if n := r.done[kind]; n != nil {
+			s += fmt.Sprintf(" %s %d/%d", kind, n[0], n[1])
+		}
+	}
+	return s
 }
 
 func (r *modelRun) closeSlots() {
@@ -287,6 +324,41 @@ func (r *modelRun) reopen() error {
 		return err
 	}
 	return r.img.reopen()
+}
+
+// turn hands the image over: from us to Linux, or back. If it is dirty it goes
+// as it is after Sync, with its journal full and files without a name in use.
+func (r *modelRun) turn(dirty bool) error {
+	path := r.img.path()
+	if dirty {
+		if err := r.img.sync(); err != nil {
+			return err
+		}
+		path = strings.TrimSuffix(path, ".turn")
+		if path == r.img.path() {
+			path += ".turn"
+		}
+		oracle.Run(r.t, "cp", "--sparse=always", r.img.path(), path)
+	}
+	r.closeSlots()
+	if err := r.img.close(); err != nil {
+		return fmt.Errorf("close: %w", err)
+	}
+	if !dirty {
+		if err := fsckClean(path); err != nil {
+			return err
+		}
+	}
+	if _, theirs := r.img.(*kernelImage); theirs {
+		r.img = newTested(r.t, path, r.kind)
+	} else {
+		r.img = &kernelImage{t: r.t, file: path, opts: r.kind.mount}
+	}
+	r.got.sys = r.img
+	if err := r.img.reopen(); err != nil {
+		return fmt.Errorf("hand over, dirty %v: %w", dirty, err)
+	}
+	return r.compareTrees(r.want.sys, r.got.sys)
 }
 
 // look compares the trees and has e2fsck look at the image: as it is while it

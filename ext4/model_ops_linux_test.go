@@ -1,6 +1,7 @@
 package ext4
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -8,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,18 +76,25 @@ func (p *player) closeSlot(i int) string {
 	return errorName(err)
 }
 
-// opMaker has the random choices.
-type opMaker struct{ *rand.Rand }
+// opMaker has the random choices. It remembers the paths that were used last:
+// they are likely to exist.
+type opMaker struct {
+	*rand.Rand
+	used []string
+}
+
+// usedPaths is how many paths it remembers.
+const usedPaths = 50
 
 func randomOps(rng *rand.Rand, count int) []op {
-	g := &opMaker{rng}
+	g := &opMaker{Rand: rng}
 	var bag []string
 	for _, name := range opOrder {
 		for range opKinds[name].weight {
 			bag = append(bag, name)
 		}
 	}
-	ops := []op{{Kind: "mkdir", A: "/big", Mode: 0o755}}
+	ops := []op{{Kind: "mkdir", A: "/big", Mode: 0o755}, {Kind: "mkdir", A: "/a", Mode: 0o755}, {Kind: "mkdir", A: "/b", Mode: 0o755}}
 	for len(ops) < count {
 		o := op{Kind: bag[g.IntN(len(bag))]}
 		opKinds[o.Kind].make(g, &o)
@@ -95,29 +104,46 @@ func randomOps(rng *rand.Rand, count int) []op {
 }
 
 // Few names, so that operations meet; among them the longest and one too long.
-var modelNames = []string{"a", "b", "c", "d", "e", "f", strings.Repeat("x", 255), "\u00fc\u20ac", "a space\n"}
+var modelNames = []string{"a", "b", "c", "d", strings.Repeat("x", 255), "\u00fc\u20ac", "a space\n"}
 
 func (g *opMaker) name() string {
 	if g.IntN(200) == 0 {
 		return strings.Repeat("y", 256)
 	}
-	if g.IntN(4) > 0 {
-		return modelNames[g.IntN(6)]
+	if g.IntN(8) > 0 {
+		return modelNames[g.IntN(4)]
 	}
 	return modelNames[g.IntN(len(modelNames))]
 }
 
-// path is a random path; a quarter lie in a large directory.
+// bigName is a path in a directory that grows large.
+func bigName(i int) string { return fmt.Sprintf("/big/n%03d%s", i, strings.Repeat("-", i*7%200)) }
+
+// path is a path that was used before, or one below that, or a new one.
 func (g *opMaker) path() string {
-	if g.IntN(4) == 0 {
-		i := g.IntN(500)
-		return "/big/" + fmt.Sprintf("n%03d%s", i, strings.Repeat("-", i*7%200))
+	if len(g.used) > 0 && g.IntN(3) > 0 {
+		return g.used[g.IntN(len(g.used))]
 	}
-	if g.IntN(150) == 0 {
+	s := g.newPath()
+	if len(g.used) > 0 && g.IntN(6) == 0 {
+		s = g.used[g.IntN(len(g.used))] + "/" + g.name()
+	}
+	if g.used = append(g.used, s); len(g.used) > usedPaths {
+		g.used = slices.Delete(g.used, 0, 1)
+	}
+	return s
+}
+
+// newPath is any path; one of six is in the large directory.
+func (g *opMaker) newPath() string {
+	switch {
+	case g.IntN(6) == 0:
+		return bigName(g.IntN(600))
+	case g.IntN(300) == 0:
 		return "/big"
 	}
 	s := ""
-	for range 1 + g.IntN(3) {
+	for range 1 + g.IntN(5)/3 {
 		s += "/" + g.name()
 		if g.IntN(100) == 0 {
 			s += "/../" + g.name()
@@ -176,9 +202,17 @@ func (g *opMaker) time() time.Time {
 
 var modelAttrs = []string{"user.a", "user.b", "user.long." + strings.Repeat("n", 100), "trusted.t", "security.s"}
 
-func onPath(g *opMaker, o *op)  { o.A = g.path() }
-func onPaths(g *opMaker, o *op) { o.A, o.B = g.path(), g.path() }
-func onSlot(g *opMaker, o *op)  { o.Slot = g.IntN(modelSlots) }
+func onPath(g *opMaker, o *op) { o.A = g.path() }
+
+// onPaths is mostly from what exists to what does not.
+func onPaths(g *opMaker, o *op) {
+	o.A, o.B = g.path(), g.path()
+	if g.IntN(2) == 0 {
+		o.B = g.newPath()
+		g.used = append(g.used, o.B)
+	}
+}
+func onSlot(g *opMaker, o *op) { o.Slot = g.IntN(modelSlots) }
 
 func onRange(g *opMaker, o *op) {
 	onSlot(g, o)
@@ -200,7 +234,7 @@ func onWideRange(g *opMaker, o *op) {
 var opOrder = []string{
 	"create", "write", "read", "truncate", "mkdir", "remove", "removeall", "rename", "link", "symlink", "readlink", "chmod", "chown", "chtimes",
 	"mknod", "setxattr", "removexattr", "xattrs", "readdir", "stat", "open", "hwrite", "happend", "hread", "htruncate", "hpunch", "hzero",
-	"hallocate", "hsync", "hstat", "hchmod", "hclose", "sync", "reopen",
+	"hallocate", "hsync", "hstat", "hchmod", "hclose", "sync", "reopen", "turn", "mkdirall", "writefile", "setacl", "fill", "thin",
 }
 
 var opKinds map[string]opKind
@@ -211,8 +245,8 @@ func init() {
 		"write":       {18, func(g *opMaker, o *op) { onRange(g, o); o.A = g.path() }, runWrite},
 		"read":        {8, onPath, runRead},
 		"truncate":    {8, func(g *opMaker, o *op) { onPath(g, o); o.N = g.off() - 100 }, runErr(func(p *player, o op) error { return p.sys.truncate(o.A, o.N) })},
-		"mkdir":       {14, func(g *opMaker, o *op) { onPath(g, o); o.Mode = g.perm() & 0o1777 }, runErr(func(p *player, o op) error { return p.sys.mkdir(o.A, o.Mode) })},
-		"remove":      {18, onPath, runErr(func(p *player, o op) error { return p.sys.remove(o.A) })},
+		"mkdir":       {18, func(g *opMaker, o *op) { onPath(g, o); o.Mode = g.perm() & 0o1777 }, runErr(func(p *player, o op) error { return p.sys.mkdir(o.A, o.Mode) })},
+		"remove":      {12, onPath, runErr(func(p *player, o op) error { return p.sys.remove(o.A) })},
 		"removeall":   {1, onPath, runRemoveAll},
 		"rename":      {24, onPaths, runErr(func(p *player, o op) error { return p.sys.rename(o.A, o.B) })},
 		"link":        {10, onPaths, runErr(func(p *player, o op) error { return p.sys.link(o.A, o.B) })},
@@ -240,7 +274,18 @@ func init() {
 		"hchmod":      {2, func(g *opMaker, o *op) { onSlot(g, o); o.Mode = g.perm() }, onHandle(func(h handle, o op) string { return errorName(h.chmod(o.Mode)) })},
 		"hclose":      {5, onSlot, func(p *player, o op) string { return p.closeSlot(o.Slot) }},
 		"sync":        {1, func(*opMaker, *op) {}, func(p *player, _ op) string { return errorName(p.sys.sync()) }},
-		"reopen":      {1, func(*opMaker, *op) {}, nil},
+		"reopen":      {1, func(*opMaker, *op) {}, nil}, // see modelRun.step
+		"turn":        {1, func(g *opMaker, o *op) { o.Keep = g.IntN(2) == 0 }, nil},
+		"mkdirall":    {3, func(g *opMaker, o *op) { onPath(g, o); o.Mode = g.perm() & 0o777 }, runErr(func(p *player, o op) error { return p.sys.mkdirAll(o.A, o.Mode) })},
+		"writefile": {8, func(g *opMaker, o *op) {
+			onPath(g, o)
+			o.Mode = g.perm() & 0o777
+			o.N = g.length() - 1
+			o.Seed = g.Uint64()
+		}, runWriteFile},
+		"setacl": {6, makeACL, runSetACL},
+		"fill":   {3, makeMany, runMany(func(p *player, name string) error { return p.sys.mknod(name, unix.S_IFREG|0o600, 0, 0) })},
+		"thin":   {3, makeMany, runMany(func(p *player, name string) error { return p.sys.remove(name) })},
 	}
 }
 
@@ -374,6 +419,66 @@ func makeSetXattr(g *opMaker, o *op) {
 
 func runSetXattr(p *player, o op) string {
 	return errorName(p.sys.setXattr(o.A, o.Attr, noise(int(o.N), o.Seed), o.Flag, !o.NoFollow))
+}
+
+func runWriteFile(p *player, o op) string {
+	if !p.openable(o.A) {
+		return "special"
+	}
+	return errorName(p.sys.writeFile(o.A, noise(int(o.N), o.Seed), o.Mode))
+}
+
+// makeMany makes operations on many names of the large directory.
+func makeMany(g *opMaker, o *op) { o.Off, o.N = g.Int64N(600), 1+g.Int64N(150) }
+
+func runMany(call func(p *player, name string) error) func(p *player, o op) string {
+	return func(p *player, o op) string {
+		results := map[string]int{}
+		for i := range o.N {
+			results[errorName(call(p, bigName(int(o.Off+i))))]++
+		}
+		return fmt.Sprint(results)
+	}
+}
+
+// makeACL sets an access or default ACL, or takes it away.
+func makeACL(g *opMaker, o *op) {
+	o.A, o.Seed, o.NoFollow = g.path(), g.Uint64(), g.IntN(8) == 0
+	o.Attr = []string{"system.posix_acl_access", "system.posix_acl_default"}[g.IntN(2)]
+	o.Keep = g.IntN(5) > 0 // else it is removed
+}
+
+func runSetACL(p *player, o op) string {
+	if !o.Keep {
+		return errorName(p.sys.removeXattr(o.A, o.Attr, !o.NoFollow))
+	}
+	return errorName(p.sys.setXattr(o.A, o.Attr, aclValue(o.Seed), 0, !o.NoFollow))
+}
+
+// aclValue is an ACL in the form of setxattr, now and then one that is not valid.
+func aclValue(seed uint64) []byte {
+	const user, mask, none = 2, 0x10, 0xFFFFFFFF
+	rng := rand.New(rand.NewPCG(seed, 6))
+	b := binary.LittleEndian.AppendUint32(nil, 2)
+	add := func(tag uint16, id uint32) {
+		b = binary.LittleEndian.AppendUint16(b, tag)
+		b = binary.LittleEndian.AppendUint16(b, uint16(rng.IntN(8)))
+		b = binary.LittleEndian.AppendUint32(b, id)
+	}
+	named := rng.IntN(3)
+	add(1, none)
+	for i := range named {
+		add(user, uint32(1000+i))
+	}
+	add(4, none)
+	if named > 0 && rng.IntN(20) > 0 || rng.IntN(10) == 0 {
+		add(mask, none)
+	}
+	add(0x20, none)
+	if rng.IntN(20) == 0 {
+		b = b[:len(b)-1]
+	}
+	return b
 }
 
 func runReadDir(p *player, o op) string {

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
 	"drydock/format"
@@ -24,11 +23,13 @@ type tested struct {
 	fs   *FS
 }
 
-// openTested opens an image to do the operations of the model on it.
-func openTested(t testing.TB, path string, kind modelKind) image {
+// newTested is an image to do the operations of the model on; reopen opens it.
+func newTested(t testing.TB, path string, kind modelKind) image {
 	m := &tested{t: t, file: path, opts: Options{ReadWrite: true, Now: func() time.Time { return modelClock }}}
 	kind.choose(&m.opts)
-	require.NoError(t, m.reopen())
+	if kind.inTx {
+		return inTx{m}
+	}
 	return m
 }
 
@@ -69,6 +70,12 @@ func (m *tested) open(name string, flag int, mode uint32) (handle, error) {
 func permOf(mode uint32) fs.FileMode { return FileMode(uint16(mode | unix.S_IFREG)) }
 
 func (m *tested) mkdir(name string, mode uint32) error { return m.fs.Mkdir(name, permOf(mode)) }
+
+func (m *tested) mkdirAll(name string, mode uint32) error { return m.fs.MkdirAll(name, permOf(mode)) }
+
+func (m *tested) writeFile(name string, data []byte, mode uint32) error {
+	return m.fs.WriteFile(name, data, permOf(mode))
+}
 
 func (m *tested) mknod(name string, mode, major, minor uint32) error {
 	return m.fs.Mknod(name, FileMode(uint16(mode)), major, minor)
@@ -184,4 +191,92 @@ func (h testedHandle) zero(off, n int64, keepSize bool) error {
 func (h testedHandle) stat() (attributes, error) {
 	info, err := h.f.Stat()
 	return testedAttributes(info), err
+}
+
+// inTx does the operations by name in transactions.
+type inTx struct{ *tested }
+
+// update does an operation as one of several that may fail by themselves.
+func (m inTx) update(call func(t *Tx) error) error {
+	var failed error
+	err := m.fs.Update(func(t *Tx) error {
+		if failed = call(t); failed != nil {
+			return nil
+		}
+		_, err := t.Lstat("/")
+		return err
+	})
+	return errors.Join(failed, err)
+}
+
+func (m inTx) mkdir(name string, mode uint32) error {
+	return m.update(func(t *Tx) error { return t.Mkdir(name, permOf(mode)) })
+}
+
+func (m inTx) mkdirAll(name string, mode uint32) error {
+	return m.update(func(t *Tx) error { return t.MkdirAll(name, permOf(mode)) })
+}
+
+func (m inTx) mknod(name string, mode, major, minor uint32) error {
+	return m.update(func(t *Tx) error { return t.Mknod(name, FileMode(uint16(mode)), major, minor) })
+}
+
+func (m inTx) remove(name string) error {
+	return m.update(func(t *Tx) error { return t.Remove(name) })
+}
+
+func (m inTx) removeAll(name string) error {
+	return m.update(func(t *Tx) error { return t.RemoveAll(name) })
+}
+
+func (m inTx) rename(from, to string) error {
+	return m.update(func(t *Tx) error { return t.Rename(from, to) })
+}
+
+func (m inTx) link(from, to string) error {
+	return m.update(func(t *Tx) error { return t.Link(from, to) })
+}
+
+func (m inTx) symlink(target, name string) error {
+	return m.update(func(t *Tx) error { return t.Symlink(target, name) })
+}
+
+func (m inTx) readlink(name string) (target string, err error) {
+	err = m.update(func(t *Tx) (err error) { target, err = t.Readlink(name); return err })
+	return target, err
+}
+
+func (m inTx) chmod(name string, mode uint32) error {
+	return m.update(func(t *Tx) error { return t.Chmod(name, permOf(mode)) })
+}
+
+func (m inTx) chown(name string, uid, gid int, follow bool) error {
+	if !follow {
+		return m.update(func(t *Tx) error { return t.Lchown(name, uid, gid) })
+	}
+	return m.update(func(t *Tx) error { return t.Chown(name, uid, gid) })
+}
+
+func (m inTx) chtimes(name string, atime, mtime time.Time, follow bool) error {
+	if !follow {
+		return m.update(func(t *Tx) error { return t.Lchtimes(name, atime, mtime) })
+	}
+	return m.update(func(t *Tx) error { return t.Chtimes(name, atime, mtime) })
+}
+
+func (m inTx) truncate(name string, size int64) error {
+	return m.update(func(t *Tx) error { return t.Truncate(name, size) })
+}
+
+func (m inTx) stat(name string, follow bool) (a attributes, err error) {
+	err = m.update(func(t *Tx) error {
+		get := t.Lstat
+		if follow {
+			get = t.Stat
+		}
+		info, err := get(name)
+		a = testedAttributes(info)
+		return err
+	})
+	return a, err
 }
