@@ -11,11 +11,38 @@ type dirBlocks struct {
 	reader
 	mapped *extent.File
 	count  format.LBlock
-	known  map[format.LBlock]format.Block
+	known  []blockPair // looked up so far, the last few
+}
+
+// blockPair is where a block of a directory lies.
+type blockPair struct {
+	l format.LBlock
+	b format.Block
+}
+
+// maxKnown bounds dirBlocks.known: a way through an index and a few leaves.
+const maxKnown = 16
+
+// where returns the place of a block that was looked up lately; 0: it was not.
+func (d *dirBlocks) where(l format.LBlock) format.Block {
+	for _, p := range d.known {
+		if p.l == l {
+			return p.b
+		}
+	}
+	return 0
+}
+
+// know keeps the place of a block.
+func (d *dirBlocks) know(l format.LBlock, b format.Block) {
+	if len(d.known) == maxKnown {
+		d.known = d.known[:0]
+	}
+	d.known = append(d.known, blockPair{l, b})
 }
 
 func newDirBlocks(in *inode, count format.LBlock) dirBlocks {
-	return dirBlocks{reader: in.reader, mapped: in.blockMap(), count: count, known: map[format.LBlock]format.Block{}}
+	return dirBlocks{reader: in.reader, mapped: in.blockMap(), count: count}
 }
 
 // NumBlocks implements dir.Blocks and dir.Space.
@@ -24,7 +51,7 @@ func (d *dirBlocks) NumBlocks() format.LBlock { return d.count }
 // block returns where a block lies. It must be mapped and written: directories
 // have no holes.
 func (d *dirBlocks) block(l format.LBlock) (format.Block, error) {
-	if b := d.known[l]; b != 0 {
+	if b := d.where(l); b != 0 {
 		return b, nil
 	}
 	x, err := d.mapped.Lookup(l)
@@ -35,7 +62,7 @@ func (d *dirBlocks) block(l format.LBlock) (format.Block, error) {
 		return 0, &format.DamagedError{Structure: "directory", Offset: -1, Detail: "has a hole"}
 	}
 	b := x.Start + format.Block(l-x.LBlock)
-	d.known[l] = b
+	d.know(l, b)
 	return b, nil
 }
 
@@ -63,7 +90,11 @@ func (d *dirBlocks) Get(l format.LBlock) (block []byte, verified bool, err error
 
 // SetVerified implements dir.Marker.
 func (d *dirBlocks) SetVerified(l format.LBlock) {
-	if v, err := d.src.Get(d.known[l]); err == nil {
+	b, err := d.block(l)
+	if err != nil {
+		return // it was read before, so this cannot be
+	}
+	if v, err := d.src.Get(b); err == nil {
 		v.SetChecked()
 	}
 }
@@ -182,7 +213,7 @@ func (s *dirSpace) Append() (format.LBlock, []byte, error) {
 	}
 	l := s.count
 	s.count++
-	s.known[l] = b
+	s.know(l, b)
 	raw.SetSize(uint64(s.count) * uint64(s.t.fs.geo.BlockSize))
 	return l, block, nil
 }
