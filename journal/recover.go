@@ -10,7 +10,7 @@ import (
 
 // Recovery is what a log asks for, as Scan has found it. Only positions are
 // kept in memory; the blocks stay in the log, which must not change meanwhile.
-// The methods that write must not run beside others; the rest may.
+// The methods that write, and NextTid, must not run beside others; the rest may.
 type Recovery struct {
 	Super        format.JournalSuperblock // as it is on the disk
 	Dirty        bool                     // s_start is not 0: there is something in the log
