@@ -11,7 +11,7 @@ import (
 type Compare struct {
 	WholeFolio        bool // a write makes its whole folio dirty, not the blocks written
 	TxPerWrite        bool // every WriteAt changes the inode in a transaction of its own
-	UnserialisedAlloc bool // direct writes take no turns, and no room is kept for a file
+	UnserialisedAlloc bool // direct writes take no turns: blocks are chosen and written in any order
 	OverwriteLock     bool // direct overwrites take the lock of allocation, too
 	JournalCopy       journal.CopyPolicy
 }

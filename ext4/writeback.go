@@ -507,11 +507,7 @@ func (d *fileData) allocate(b *batch, l format.LBlock, n uint32) (start format.B
 			goal = b.last
 		}
 	}
-	if d.fs.opts.Compare.UnserialisedAlloc {
-		start, got, err = d.fs.alloc.Find(goal, n, true)
-	} else {
-		start, got, err = d.fs.alloc.FindIn(&d.window, goal, n, d.expected(l, n), true)
-	}
+	start, got, err = d.fs.alloc.FindIn(&d.window, goal, n, d.expected(l, n), true)
 	if err == nil {
 		d.goal = start + format.Block(got)
 		b.last = d.goal
