@@ -327,8 +327,8 @@ func (t *Tx) mkdirAll(name string, perm fs.FileMode) error {
 			end = len(name)
 		}
 		in, err := t.resolve(name[:end], true)
-		if err == syscall.ENOENT {
-			err = t.mkdir(name[:end], perm)
+		if err == syscall.ENOENT || err == syscall.ELOOP {
+			err = t.mkdir(name[:end], perm) // EEXIST for a link that leads nowhere
 		} else if err == nil && !in.isDir() {
 			err = syscall.ENOTDIR
 		}

@@ -85,6 +85,9 @@ func TestKernelJournal(t *testing.T) {
 	oracle.Root(t)
 	oracle.Need(t, "mke2fs", "e2fsck")
 	for _, k := range journaled {
+		if k.name == "4k" && !oracle.IsLong() {
+			continue
+		}
 		t.Run(k.name, func(t *testing.T) {
 			image := mke2fs(t, 48<<20, strings.Fields(k.args)...)
 			dir := oracle.Mount(t, image, "noatime")
@@ -119,6 +122,9 @@ func TestKernelFastCommit(t *testing.T) {
 	oracle.Need(t, "mke2fs", "e2fsck")
 	records := 0
 	for _, args := range []string{"-b 1024", "-b 4096", "-b 1024 -O orphan_file", "-b 2048 -O ^metadata_csum,^64bit"} {
+		if args != "-b 1024" && !oracle.IsLong() {
+			continue
+		}
 		for range 2 {
 			image := mke2fs(t, 48<<20, append(strings.Fields("-t ext4 -O fast_commit"), strings.Fields(args)...)...)
 			dir := oracle.Mount(t, image, "noatime")
