@@ -239,11 +239,10 @@ func (c *copyOut) copyData(out *os.File, in *ext4.File) error {
 	if err != nil {
 		return err
 	}
-	segments, err := in.Segments()
-	if err != nil {
-		return err
-	}
-	for _, segment := range segments {
+	for segment, err := range in.Segments(0, info.Size()) {
+		if err != nil {
+			return err
+		}
 		src := io.NewSectionReader(in, segment.Off, segment.Len)
 		n, err := io.Copy(io.NewOffsetWriter(ctxFile{c.ctx, out}, segment.Off), src)
 		if err != nil {
