@@ -188,3 +188,78 @@ func BenchmarkCopy(b *testing.B) {
 		run(fmt.Sprintf("random %dMiB", size>>20), size, func(int) int64 { return r.Int64N(size>>12) << 12 })
 	}
 }
+
+// BenchmarkQueue submits 4 KiB at a time and takes the completion, with and without
+// trying first.
+func BenchmarkQueue(b *testing.B) {
+	for _, punt := range []bool{false, true} {
+		name := "no wait"
+		if punt {
+			name = "workers"
+		}
+		b.Run(name, func(b *testing.B) {
+			p := patterns[0]
+			q := NewQueue(p.mapping(b, quickSource{}), QueueOptions{Punt: punt})
+			b.SetBytes(4096)
+			b.ReportAllocs()
+			b.ResetTimer()
+			report(b, measure(b.N, p.next(nil), func(p []byte, off int64) {
+				if err := q.Submit(off, p, 1); err != nil {
+					b.Fatal(err)
+				}
+				q.Wait()
+			}))
+		})
+	}
+}
+
+// BenchmarkReadAt reads 4 KiB that are in memory.
+func BenchmarkReadAt(b *testing.B) {
+	for _, p := range []pattern{patterns[1], patterns[3]} {
+		b.Run(p.name, func(b *testing.B) {
+			m := p.mapping(b, quickSource{})
+			b.SetBytes(4096)
+			b.ResetTimer()
+			report(b, measure(b.N, p.next(rand.New(rand.NewPCG(1, 2))), func(p []byte, off int64) {
+				if err := m.ReadAt(p, off); err != nil {
+					b.Fatal(err)
+				}
+			}))
+		})
+	}
+}
+
+// BenchmarkSync writes 4 KiB at random into a file of 128 MiB in folios of 64 KiB
+// and writes them back, to a device in memory: only the block, or the whole folio.
+func BenchmarkSync(b *testing.B) {
+	for _, whole := range []bool{false, true} {
+		b.Run(fmt.Sprintf("whole folios %v", whole), func(b *testing.B) {
+			const size = 128 << 20
+			m := NewMapping(NewBudget(BudgetOptions{Limit: 2 * size}), 4096, quickSource{}, MappingOptions{FolioSize: 64 << 10, WholeFolio: whole})
+			dev := make([]byte, size)
+			flush := func() {
+				w := m.Begin(0, math.MaxUint32, 0)
+				for _, r := range w.Runs {
+					at := int64(r.First) << 12
+					for _, buf := range w.Bufs(r) {
+						at += int64(copy(dev[at:], buf))
+					}
+				}
+				w.End(nil)
+			}
+			measure(size>>12, func(i int) int64 { return int64(i) << 12 }, func(p []byte, off int64) { m.WriteAt(p, off) })
+			flush()
+			before := m.Stats()
+			r := rand.New(rand.NewPCG(1, 2))
+			b.SetBytes(4096)
+			b.ReportAllocs()
+			b.ResetTimer()
+			report(b, measure(b.N, func(int) int64 { return r.Int64N(size>>12) << 12 }, func(p []byte, off int64) {
+				m.WriteAt(p, off)
+				flush()
+			}))
+			after := m.Stats()
+			b.ReportMetric(float64(after.DeviceBytes-before.DeviceBytes)/float64(after.UserBytes-before.UserBytes), "amplification")
+		})
+	}
+}

@@ -104,7 +104,12 @@ func (b *Budget) grow() bool {
 	if !ok {
 		return false
 	}
-	c := newChunk() // takes long: without the lock
+	b.adopt(newChunk()) // takes long: without the lock
+	return true
+}
+
+// adopt adds a chunk that is counted already.
+func (b *Budget) adopt(c *chunk) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.free.give(&c.frames[0], true)
@@ -112,7 +117,6 @@ func (b *Budget) grow() bool {
 		b.scratch = b.free.take(orderOf(maxBlockSize))
 	}
 	b.progressed()
-	return true
 }
 
 // scratchFrame returns the memory for reads past the cache, whose user holds

@@ -292,6 +292,86 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// evictAll gives up all that can be given up.
+func (b *Budget) evictAll() {
+	for b.evict(false, true) {
+	}
+}
+
+// TestEvictableAgain sends the clock's hand over folios that are busy, which it leaves out
+// from then on: when they are idle, they are back.
+func TestEvictableAgain(t *testing.T) {
+	m, d := newTestMapping(t, 4096, 1<<20, MappingOptions{FolioSize: 64 << 10})
+	d.blocks[40] = full(4, 4096)
+	write(t, m, full(1, 64<<10), 0)
+	w := m.Begin(0, allBlocks, 0)
+	write(t, m, full(2, 10), 100) // a copy of block 0
+	require.EqualValues(t, 68<<10, m.b.Used())
+	m.b.evictAll()
+	require.EqualValues(t, 68<<10, m.b.Used())
+	again := m.Begin(0, allBlocks, 0)
+	require.Empty(t, again.Runs)
+	m.Discard(0, 1) // block 0 is clean, and on its way for nothing
+	require.NoError(t, d.writeOut(w))
+	m.b.evictAll()
+	require.Zero(t, m.b.Used())
+
+	write(t, m, full(1, 64<<10), 0)
+	w = m.Begin(0, allBlocks, 0)
+	_, err := m.TryWriteAt(full(3, 4096), 0)
+	require.NoError(t, err)
+	m.b.evictAll()
+	require.NoError(t, d.writeOut(w)) // the copy is dirty, the rest idle
+	m.b.evictAll()
+	require.EqualValues(t, 4096, m.b.Used())
+	require.NoError(t, d.flush(m))
+	m.b.evictAll()
+	require.Zero(t, m.b.Used())
+
+	small, e := newTestMapping(t, 1024, 1<<20, MappingOptions{FolioSize: 16 << 10})
+	write(t, small, full(1, 16<<10), 0)
+	w = small.Begin(0, allBlocks, 0)
+	write(t, small, full(2, 1024), 0) // a copy of blocks 0 to 3,
+	small.Discard(0, 1)               // in which nothing is dirty any more
+	small.b.evictAll()
+	require.NoError(t, e.writeOut(w))
+	small.b.evictAll()
+	require.Zero(t, small.b.Used())
+
+	read(t, m, 40<<12, 1)
+	f, _ := m.b.hand(true)
+	m.b.idle(f) // while another looks at it, and finds it busy a moment too early
+	m.b.putBack(f, false)
+	m.b.evictAll()
+	require.Zero(t, m.b.Used())
+}
+
+// TestCopyFailed evicts a copy no earlier than the writeback of what it copied has ended well.
+func TestCopyFailed(t *testing.T) {
+	m, _ := newTestMapping(t, 1024, 1<<20, MappingOptions{FolioSize: 16 << 10})
+	write(t, m, full(1, 16<<10), 0)
+	w := m.Begin(0, allBlocks, 0)
+	write(t, m, full(2, 1024), 0) // takes blocks 1 to 3 with it
+	second := m.Begin(0, allBlocks, 0)
+	require.Empty(t, second.Runs)
+	m.b.evictAll()
+	w.End(errors.New("no"))
+	require.Equal(t, []Run{{0, 16}}, m.DirtyRuns(0, allBlocks))
+	require.Equal(t, append(full(2, 1024), full(1, 15<<10)...), read(t, m, 0, 16<<10))
+}
+
+// TestFirstMemory reads while another goroutine is getting the first memory from the runtime.
+func TestFirstMemory(t *testing.T) {
+	m, d := newTestMapping(t, 4096, 1<<20, MappingOptions{})
+	d.blocks[0] = full(1, 4096)
+	m.b.chunks++
+	done := make(chan error)
+	go func() { done <- m.ReadAt(make([]byte, 10), 0) }()
+	time.Sleep(time.Millisecond)
+	m.b.adopt(newChunk())
+	require.NoError(t, <-done)
+}
+
 // TestSecondChance keeps what is used again and again from being pushed out by a
 // stream.
 func TestSecondChance(t *testing.T) {
@@ -467,8 +547,7 @@ func TestHoleNoLonger(t *testing.T) {
 	p.after = func() {
 		write(t, m, full(1, 4096), 0)
 		require.NoError(t, p.flush(m))
-		for m.b.evict(false, true) {
-		}
+		m.b.evictAll()
 		require.Nil(t, m.tree.get(0))
 	}
 	write(t, m, full(2, 10), 0)
