@@ -41,11 +41,58 @@ func (fsys *FS) openForUse(name string, flag int, perm fs.FileMode) (*File, erro
 	if (writing(flag) || flag&(os.O_TRUNC|os.O_CREATE) != 0) && !fsys.opts.ReadWrite {
 		return fsys.openReadOnly(name, flag)
 	}
-	f, err := fsys.openFile(name, func(r reader) (*inode, error) { return r.findToOpen(name, flag) })
+	var missing gap
+	f, err := fsys.openFile(name, func(r reader) (*inode, error) {
+		if flag&os.O_CREATE != 0 {
+			return r.findOrGap(name, flag, &missing)
+		}
+		return r.findToOpen(name, flag)
+	})
 	if err != syscall.ENOENT || flag&os.O_CREATE == 0 {
 		return f, err
 	}
-	return fsys.createFile(name, flag, perm)
+	return fsys.createFile(name, flag, perm, missing)
+}
+
+// gap is a place where nothing was when the file system had seen so many merges.
+// The zero value is none.
+type gap struct {
+	place  place
+	merges uint64
+}
+
+// findOrGap is findToOpen; where it ends with ENOENT because of the last element,
+// which is a name, the gap says so.
+func (r reader) findOrGap(name string, flag int, g *gap) (*inode, error) {
+	merges := r.fs.merges.Load()
+	p, err := r.place(name)
+	if err != nil || !p.isName() || p.slash {
+		return r.findToOpen(name, flag)
+	}
+	in, err := p.childOrNil()
+	switch {
+	case err != nil:
+		return nil, err
+	case in == nil:
+		*g = gap{p, merges}
+		return nil, syscall.ENOENT
+	case in.isSymlink():
+		return r.findToOpen(name, flag)
+	case flag&os.O_EXCL != 0:
+		return nil, syscall.EEXIST
+	}
+	return in, in.mayOpen(flag)
+}
+
+// still returns the place of a gap, as the transaction sees it, if nothing was
+// changed since it was found.
+func (g gap) still(t *Tx) (p place, ok bool) {
+	if g.place.dir == nil || g.merges != t.fs.merges.Load() || t.j.Size() > 0 {
+		return place{}, false
+	}
+	dir := *g.place.dir
+	dir.reader = t.reader
+	return place{dir: &dir, above: []*inode{&dir}, name: g.place.name}, true
 }
 
 // openReadOnly is the error of opening a file for changes in a file system that
@@ -91,7 +138,7 @@ func (in *inode) mayOpen(flag int) error {
 
 // createFile makes a regular file and opens it. Somebody else may have made it
 // meanwhile; then that one is opened.
-func (fsys *FS) createFile(name string, flag int, perm fs.FileMode) (f *File, err error) {
+func (fsys *FS) createFile(name string, flag int, perm fs.FileMode, g gap) (f *File, err error) {
 	var n *node
 	err = fsys.update(func(t *Tx) error {
 		ino, err := t.createAt(name, flag, format.ModeRegular|diskPerm(perm))
@@ -109,6 +156,14 @@ func (fsys *FS) createFile(name string, flag int, perm fs.FileMode) (f *File, er
 		return nil, err
 	}
 	return newFile(fsys, n, name), nil
+}
+
+// createIn is createAt for a name that led to a gap a moment ago.
+func (t *Tx) createIn(g gap, name string, flag int, mode uint16) (format.Ino, error) {
+	if p, ok := g.still(t); ok {
+		return t.createHere(p, mode)
+	}
+	return t.createAt(name, flag, mode)
 }
 
 // createAt makes a regular file without data, or returns what is there already.
@@ -129,6 +184,11 @@ func (t *Tx) createAt(name string, flag int, mode uint16) (format.Ino, error) {
 	case there != nil:
 		return there.num, there.mayOpen(flag)
 	}
+	return t.createHere(p, mode)
+}
+
+// createHere makes a regular file without data where there is nothing.
+func (t *Tx) createHere(p place, mode uint16) (format.Ino, error) {
 	if err := p.dir.mayAdd(p.name); err != nil {
 		return 0, err
 	}

@@ -71,6 +71,7 @@ type FS struct {
 	orphan orphans
 	tables []atomic.Uint64 // where the groups' inode tables begin; 0: not known yet
 	serial atomic.Uint32   // of new inodes, for their generations
+	merges atomic.Uint64   // transactions that have changed something
 	closed atomic.Bool
 
 	superMu     sync.Mutex  // held while the superblock on the device is changed

@@ -93,6 +93,9 @@ func (t *Tx) commit() error {
 		t.abort()
 		return err
 	}
+	if t.j.Size() > 0 {
+		t.j.OnMerge(t.fs.countMerge)
+	}
 	tid, err := t.j.Commit()
 	if err == nil {
 		t.tid = tid
@@ -101,6 +104,11 @@ func (t *Tx) commit() error {
 	t.end()
 	return readOnly(err)
 }
+
+// countMerge notes that the state has changed. It runs before another transaction
+// can begin, and after the change is visible: a count that was read in a View
+// and is still the same in a transaction says that nothing has changed between.
+func (fsys *FS) countMerge() { fsys.merges.Add(1) }
 
 // abort forgets all changes. It does nothing after commit.
 func (t *Tx) abort() {
