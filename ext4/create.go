@@ -141,7 +141,7 @@ func (in *inode) mayOpen(flag int) error {
 func (fsys *FS) createFile(name string, flag int, perm fs.FileMode, g gap) (f *File, err error) {
 	var n *node
 	err = fsys.update(func(t *Tx) error {
-		ino, err := t.createAt(name, flag, format.ModeRegular|diskPerm(perm))
+		ino, err := t.createIn(g, name, flag, format.ModeRegular|diskPerm(perm))
 		if err != nil {
 			return err
 		}
