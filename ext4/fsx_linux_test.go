@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,19 +58,24 @@ type fsxKind struct {
 	blockSize  int
 	opts       Options
 	background bool // Sync runs all the time
+	full       bool // there is room for a part of the file only
 }
 
 func fsxKinds() []fsxKind {
 	return []fsxKind{
-		{"1k", 1024, Options{}, false},
-		{"4k", 4096, Options{}, false},
-		{"1k journaled data", 1024, Options{Data: DataJournal}, false},
-		{"4k journaled data", 4096, Options{Data: DataJournal}, false},
-		{"1k tiny memory", 1024, Options{Memory: 256 << 10}, false},
-		{"4k tiny memory", 4096, Options{Memory: 256 << 10}, false},
-		{"1k background", 1024, Options{}, true},
-		{"4k background", 4096, Options{FolioSize: 1 << 20}, true},
-		{"4k background, tiny memory", 4096, Options{Memory: 256 << 10}, true},
+		{"1k", 1024, Options{}, false, false},
+		{"4k", 4096, Options{}, false, false},
+		{"1k journaled data", 1024, Options{Data: DataJournal}, false, false},
+		{"4k journaled data", 4096, Options{Data: DataJournal}, false, false},
+		{"1k tiny memory", 1024, Options{Memory: 256 << 10}, false, false},
+		{"4k tiny memory", 4096, Options{Memory: 256 << 10}, false, false},
+		{"1k background", 1024, Options{}, true, false},
+		{"4k background", 4096, Options{FolioSize: 1 << 20}, true, false},
+		{"4k background, tiny memory", 4096, Options{Memory: 256 << 10}, true, false},
+		{"1k full", 1024, Options{}, false, true},
+		{"4k full", 4096, Options{}, false, true},
+		{"1k full, journaled data", 1024, Options{Data: DataJournal}, false, true},
+		{"4k full, background", 4096, Options{}, true, true},
 	}
 }
 
@@ -152,6 +158,9 @@ type fsxRun struct {
 	f     *File
 	model []byte
 	stop  func() // ends what runs in the background
+
+	size   int    // of the file before the operation, where space may run out
+	before []byte // its content then
 }
 
 // runFsx does the operations and returns how many were done when something was wrong.
@@ -160,9 +169,18 @@ func runFsx(t *testing.T, base *device.Mem, kind fsxKind, ops []fsxOp) (done int
 	if err := r.open(os.O_CREATE); err != nil {
 		return 0, err
 	}
+	if kind.full {
+		if err := r.fill(); err != nil {
+			return 0, err
+		}
+	}
 	defer func() { err = errors.Join(err, r.close()) }()
 	for i, o := range ops {
-		if err := r.do(o); err != nil {
+		err := r.do(o)
+		if kind.full && errors.Is(err, syscall.ENOSPC) {
+			err = r.outOfSpace(o)
+		}
+		if err != nil {
 			return i + 1, fmt.Errorf("%+v: %w", o, err)
 		}
 		if i%fsxReopen == fsxReopen-1 {
@@ -188,6 +206,20 @@ func (r *fsxRun) open(flag int) (err error) {
 		r.startSync()
 	}
 	return nil
+}
+
+// fill leaves room for half of the largest file.
+func (r *fsxRun) fill() error {
+	st, err := r.fs.Statfs()
+	if err != nil {
+		return err
+	}
+	f, err := r.fs.Create("/fill")
+	if err != nil {
+		return err
+	}
+	size := int64(st.Free)*int64(r.kind.blockSize) - fsxMax/2
+	return errors.Join(f.Allocate(0, size, false), f.Close())
 }
 
 // startSync writes back all the time, as the background does on its own where
@@ -352,8 +384,36 @@ func fsxRange(rng *rand.Rand) (off, n int64) {
 	return off, min(n, fsxMax-off)
 }
 
+// outOfSpace looks at the file after an operation that had no space. A write has
+// said how much of it was done; the others that need space may have done a part.
+func (r *fsxRun) outOfSpace(o fsxOp) error {
+	switch o.Kind {
+	case "write", "direct", "try", "append":
+		return r.compare(0, len(r.model))
+	case "punch", "zero", "allocate":
+	default:
+		return errors.New("needs no space, but had not enough")
+	}
+	data := make([]byte, fsxMax+1)
+	n, err := r.f.ReadAt(data, 0)
+	if !errors.Is(err, io.EOF) || n > len(r.model) || n < r.size {
+		return fmt.Errorf("out of space: read %d bytes of %d to %d: %w", n, r.size, len(r.model), err)
+	}
+	for i, c := range data[:n] {
+		inside := int64(i) >= o.Off && int64(i) < o.Off+o.N
+		if c != r.model[i] && !(inside && i < r.size && c == r.before[i]) {
+			return fmt.Errorf("out of space: byte %d is %#x, want %#x", i, c, r.model[i])
+		}
+	}
+	r.model = append(r.model[:0], data[:n]...)
+	return nil
+}
+
 // do does an operation on the file and the model.
 func (r *fsxRun) do(o fsxOp) error {
+	if r.kind.full {
+		r.size, r.before = len(r.model), append(r.before[:0], r.model...)
+	}
 	switch o.Kind {
 	case "write":
 		return r.write(o, r.f.WriteAt)
@@ -422,8 +482,10 @@ func (r *fsxRun) write(o fsxOp, write func([]byte, int64) (int, error)) error {
 	}
 	p := noise(int(o.N), o.Seed)
 	n, err := write(p, o.Off)
-	r.resize(max(int64(len(r.model)), o.Off+int64(n)))
-	copy(r.model[o.Off:], p[:n])
+	if n > 0 {
+		r.resize(max(int64(len(r.model)), o.Off+int64(n)))
+		copy(r.model[o.Off:], p[:n])
+	}
 	if err == nil && n < len(p) {
 		err = fmt.Errorf("%d of %d bytes written", n, len(p))
 	}
