@@ -292,6 +292,21 @@ func TestEviction(t *testing.T) {
 	}
 }
 
+// TestRefill makes room after a writeback, as much as was written but not more than Background.
+func TestRefill(t *testing.T) {
+	b := NewBudget(BudgetOptions{Limit: 4 << 20, Background: 1 << 20})
+	d := newDisk(4096)
+	m := NewMapping(b, 4096, d, MappingOptions{})
+	free := func() int64 { return b.Limit() - b.Used() }
+	for _, n := range []int{256 << 10, 3 << 20} {
+		read(t, m, 100<<20, 4<<20) // uses up all
+		require.Less(t, free(), int64(128<<10))
+		write(t, m, full(1, n), 0)
+		require.NoError(t, d.flush(m))
+		require.InDelta(t, min(n, 1<<20), free(), 64<<10)
+	}
+}
+
 // evictAll gives up all that can be given up.
 func (b *Budget) evictAll() {
 	for b.evict(false, true) {
