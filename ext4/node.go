@@ -162,15 +162,6 @@ func (fsys *FS) closeNode(n *node) {
 	fsys.putNode(n)
 }
 
-// inode reads the inode as it is now, whatever state it is in.
-func (n *node) inode() (in *inode, err error) {
-	err = n.fs.view(func(r reader) error {
-		in, err = r.inode(n.ino)
-		return err
-	})
-	return in, err
-}
-
 // setUnlinked notes whether an inode in use has lost its last name.
 func (t *nodeTable) setUnlinked(ino format.Ino, unlinked bool) {
 	t.mu.Lock()

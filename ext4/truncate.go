@@ -193,11 +193,16 @@ func (d *fileData) vacate(from, to format.LBlock, existing int) {
 	if m := d.pages.Load(); m != nil {
 		m.Discard(from, to)
 	}
-	d.io.Lock() // until reads and writes under way have ended
-	d.io.Unlock()
+	d.waitIO()
 	for _, x := range flying {
 		d.fs.alloc.Release(x.Start, x.Len, false)
 	}
+}
+
+// waitIO waits until reads and writes of blocks that are under way have ended.
+func (d *fileData) waitIO() {
+	d.io.Lock()
+	defer d.io.Unlock()
 }
 
 // Truncate changes the size of the file. What is added reads as zeros and takes

@@ -204,7 +204,3 @@ func (t *Tx) seal(from int) error {
 	}
 	return err
 }
-
-// sealInode stores the checksum of an inode that changeInode returned. It may be
-// left out: commit seals what was changed.
-func (t *Tx) sealInode(ino format.Ino, raw format.Inode) { t.fs.csum.SealInode(ino, raw) }

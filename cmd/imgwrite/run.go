@@ -53,7 +53,8 @@ func (e *lineError) Error() string { return fmt.Sprintf("%s:%d: %v", e.script, e
 func (e *lineError) Unwrap() error { return e.err }
 
 func (o *runOp) run(ctx context.Context, s *session, args []string) error {
-	in, name := io.Reader(os.Stdin), args[0]
+	var in io.Reader
+	name := args[0]
 	if name == "-" {
 		in, name = cli.Input(ctx, s.env.Stdin, nil), "stdin"
 	} else {

@@ -165,7 +165,7 @@ func (u *unpack) member(h *tar.Header) error {
 	}
 	attr, xattrs := u.attributes(h)
 	switch h.Typeflag {
-	case tar.TypeReg, tar.TypeRegA, tar.TypeGNUSparse: //nolint:staticcheck // old archives have TypeRegA
+	case tar.TypeReg, 0, tar.TypeGNUSparse: // old archives have 0
 		return u.file(h, to, attr, xattrs)
 	case tar.TypeDir:
 		return u.dir(to, attr, xattrs)

@@ -250,7 +250,6 @@ type indexCheck struct {
 	m       *memory
 	version uint8
 	used    map[uint32]bool
-	levels  int
 }
 
 // table checks a table of the hashes from low, at which names of the leaf

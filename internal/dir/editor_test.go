@@ -36,7 +36,7 @@ func randomOptions(rng *rand.Rand) Options {
 func TestEditorModel(t *testing.T) {
 	first, seeds := rand.Uint64(), 300
 	if oracle.IsLong() {
-		seeds = 60_000
+		seeds = 10_000
 	}
 	if s := os.Getenv(editorSeed); s != "" {
 		seed, err := strconv.ParseUint(s, 10, 64)

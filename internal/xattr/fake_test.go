@@ -19,8 +19,7 @@ type fakeTx struct {
 	blockSize int
 	blocks    map[format.Block][]byte
 	used      map[format.Block]bool // allocated
-	next      format.Block
-	left      int // blocks that may still be allocated; below 0: any number
+	left      int                   // blocks that may still be allocated; below 0: any number
 	onAbort   []func()
 	goals     []format.Block
 }
