@@ -353,6 +353,22 @@ func TestEvictableAgain(t *testing.T) {
 	small.b.evictAll()
 	require.Zero(t, small.b.Used())
 
+	write(t, m, full(1, 64<<10), 0)
+	require.NoError(t, d.flush(m))
+	write(t, m, full(2, 1), 0)
+	m.b.evictAll()
+	m.Discard(0, 1) // what was dirty
+	m.b.evictAll()
+	require.Zero(t, m.b.Used())
+
+	write(t, m, full(1, 4096), 0)
+	require.NoError(t, d.flush(m))
+	d.failFill = func(format.LBlock, int) error { m.b.evictAll(); return syscall.EIO }
+	require.ErrorIs(t, m.ReadAt(make([]byte, 10), 4096), syscall.EIO)
+	d.failFill = nil
+	m.b.evictAll()
+	require.Zero(t, m.b.Used())
+
 	read(t, m, 40<<12, 1)
 	f, _ := m.b.hand(true)
 	m.b.idle(f) // while another looks at it, and finds it busy a moment too early

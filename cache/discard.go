@@ -38,13 +38,18 @@ func (m *Mapping) discardIn(f *folio, lo, hi int) {
 	if f.filling(lo, hi) {
 		f.fill.stale = true
 	}
-	m.removeEmpty(f)
+	m.rest(f)
 }
 
-// removeEmpty takes out a folio that holds nothing and waits for nothing.
-func (m *Mapping) removeEmpty(f *folio) {
-	if f.fill == nil && !f.bits(uptodate).any(0, f.blocks()) {
+// rest does what is due when f may have come to rest: a folio that holds nothing
+// goes, an idle one can be evicted.
+func (m *Mapping) rest(f *folio) {
+	switch {
+	case f.owned == 0 || f.fill != nil:
+	case !f.bits(uptodate).any(0, f.blocks()):
 		m.remove(f, false)
+	case f.idle():
+		m.b.idle(f)
 	}
 }
 

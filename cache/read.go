@@ -160,10 +160,8 @@ func (m *Mapping) read(f *folio, lo, hi int) (bool, error) {
 	done := err == nil && !now.stale
 	if done {
 		f.bits(uptodate).set(lo, hi)
-		m.b.idle(f)
-	} else {
-		m.removeEmpty(f)
 	}
+	m.rest(f)
 	return done, err
 }
 

@@ -130,12 +130,11 @@ func (w *Writeback) finish(p piece, redirty []Run) {
 	}
 	p.f.io--
 	p.f.bits(frozen).clear(p.lo, p.hi)
-	switch {
-	case p.f.owned == 0 && p.f.io == 0:
+	if p.f.owned == 0 && p.f.io == 0 {
 		w.m.b.release(p.f, false)
-	case p.f.owned > 0 && p.f.idle():
-		w.m.b.idle(p.f)
+		return
 	}
+	w.m.rest(p.f)
 }
 
 // kept returns the parts of r that were not discarded since Begin.
@@ -174,9 +173,7 @@ func (w *Writeback) settle(r blockRange, redirty []Run) {
 				m.soil(f, from, to)
 			}
 		}
-		if f.io == 0 && f.idle() {
-			m.b.idle(f)
-		}
+		m.rest(f)
 		l = format.LBlock(after)
 	}
 }
