@@ -297,6 +297,31 @@ func TestO01NothingComesBack(t *testing.T) {
 	}
 }
 
+// Transaction 0 is like any other: that its commit block is bad is noticed, which
+// Linux and e2fsck miss, for whom 0 stands for none.
+func TestTransactionZeroIsBad(t *testing.T) {
+	t.Parallel()
+	for _, k := range append(sealedKinds, logKind{csum: 1}, logKind{csum: 1, async: true}) {
+		area := memLog(t, 1024, 1024)
+		m := newLogMaker(t, area, k, 1, 1<<32-1)
+		var p placed
+		for tid := format.Tid(1<<32 - 1); tid != 3; tid++ {
+			x := oneBlock(m, tid, format.Block(tid)%homeBlocks)
+			x.sec = 100
+			at := m.tx(x)
+			if tid == 0 {
+				p = at
+			}
+		}
+		m.flip(p.commit, 0x11)
+		r := scan(t, area)
+		require.ErrorIs(t, r.Damage, format.ErrDamaged)
+		require.True(t, r.HasFailed)
+		require.Equal(t, []any{format.Tid(0), format.Tid(0), 1}, []any{r.Failed, r.End, r.Transactions})
+		require.Equal(t, format.Tid(3), r.NextTid())
+	}
+}
+
 // The log does not go on with a number near which any block of it lies, be that
 // so far ahead that it counts as older.
 func TestNextTidFindsAGap(t *testing.T) {

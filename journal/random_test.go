@@ -278,6 +278,17 @@ func requireFresh(t testing.TB, a *journal.Area, next format.Tid, what string) {
 	}
 }
 
+// withoutZero takes damage of the commit of transaction 0 out of the log: Linux and
+// e2fsck note the number of the first transaction that is not replayed, with 0 for
+// none, and go on as if nothing were wrong. Here a flag says whether there is one.
+func (l *randomLog) withoutZero() {
+	for i, x := range l.txs {
+		if x.tid == 0 && (x.fault == badCommit || x.fault == badTag) {
+			l.txs[i].fault = fine
+		}
+	}
+}
+
 // e2fsck does the same, where it is known not to be different: it knows nothing
 // of torn commit blocks, and is silent about damage in the middle of a log of v2
 // or v3 with ASYNC_COMMIT.
@@ -286,13 +297,14 @@ func TestRandomLogsAreE2fsck(t *testing.T) {
 	base := mkImage(t, "8M", "-b", "1024", "-J", "size=1")
 	seeds := uint64(40)
 	if oracle.IsLong() {
-		seeds = 3000
+		seeds = 2500
 	}
 	at := func(b format.Block) format.Block { return spareBlocks + b }
 	for seed := range seeds {
 		r := rand.New(rand.NewPCG(seed, 2))
 		l := newRandomLog(r, homeBlocks)
 		l.kind.async = l.kind.async && l.kind.csum < 2
+		l.withoutZero()
 		for i, x := range l.txs {
 			if x.fault == tornCommit {
 				l.txs[i].fault = fine
