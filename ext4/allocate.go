@@ -216,6 +216,7 @@ func (t *Tx) raiseBlocks(d *fileData, raw format.Inode, delta int64) error {
 		d.n.mu.Lock()
 		defer d.n.mu.Unlock()
 		d.existing = max(d.existing, existing)
+		d.raise()
 	})
 	return nil
 }
@@ -270,6 +271,9 @@ func (d *fileData) punch(from, to int64) error {
 	}
 	d.n.wbMu.Lock()
 	defer d.n.wbMu.Unlock()
+	if err := d.promiseExtent(); err != nil {
+		return err
+	}
 	for next := format.LBlock(end); int64(next) > first; {
 		err := d.change(func(t *Tx, raw format.Inode) (err error) {
 			next, err = t.punchSome(d, raw, format.LBlock(first), next)

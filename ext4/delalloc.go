@@ -370,6 +370,30 @@ func (d *fileData) promise(fresh, convert uint64) error {
 	return nil
 }
 
+// promiseExtent gets promises for the case that the tree gets one more extent by
+// something else, as punching a hole into one does.
+func (d *fileData) promiseExtent() error {
+	d.n.mu.Lock()
+	defer d.n.mu.Unlock()
+	d.existing++
+	err := d.promise(0, 0)
+	d.existing--
+	return err
+}
+
+// raise takes, if it can, what need has grown by since the tree got more extents
+// by something else than what was promised for. The caller holds mu.
+func (d *fileData) raise() {
+	_ = d.promise(0, 0) // without it, nodes are taken from what nobody was promised
+}
+
+// promisedNodes is how many nodes the file was promised and has not used.
+func (d *fileData) promisedNodes() int {
+	d.n.mu.RLock()
+	defer d.n.mu.RUnlock()
+	return int(max(int64(d.promised)-int64(d.status.DelayedBlocks()), 0))
+}
+
 // recount forgets what convert counts too much, if nothing of the file is dirty.
 func (d *fileData) recount() {
 	m := d.pages.Load()

@@ -126,13 +126,18 @@ func (s txNodes) FreeNode(b format.Block) error {
 }
 
 // promisedNodes takes nodes out of what was promised to a file, and counts them.
+// When that is used up, they are blocks that are promised to nobody.
 type promisedNodes struct {
 	txNodes
+	left int
 	used *int
 }
 
-// AllocNode takes a block that was promised.
+// AllocNode takes a block that was promised, if there is one left.
 func (s *promisedNodes) AllocNode(goal format.Block) (format.Block, error) {
+	if *s.used >= s.left {
+		return s.txNodes.AllocNode(goal)
+	}
 	b, err := s.t.fs.alloc.AllocReserved(s.t.j, goal)
 	if err == nil {
 		*s.used++

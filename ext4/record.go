@@ -168,7 +168,7 @@ type recorded struct {
 // blocks records runs of blocks in the tree as long as there is room.
 func (w *recorder) blocks(p *share, raw format.Inode, now *recorded) error {
 	d := p.d
-	nodes := &promisedNodes{txNodes: txNodes{w.t}, used: &now.nodes}
+	nodes := &promisedNodes{txNodes: txNodes{w.t}, left: d.promisedNodes(), used: &now.nodes}
 	ed, err := w.t.editTree(d.n.ino, raw, nodes)
 	if err != nil {
 		return err

@@ -188,6 +188,7 @@ func (d *fileData) vacate(from, to format.LBlock, existing int) {
 	d.status.Set(from, uint32(to-from), extent.Hole, 0)
 	d.cuts++
 	d.existing = existing
+	d.raise()
 	d.settle()
 	d.n.mu.Unlock()
 	if m := d.pages.Load(); m != nil {
