@@ -160,7 +160,10 @@ func TestModel(t *testing.T) {
 	if oracle.IsLong() {
 		seeds, count = 100, 10_000
 	}
-	first := rand.Uint64() / 2
+	first := uint64(1) // the same on every run, but for long ones
+	if oracle.IsLong() {
+		first = rand.Uint64() / 2
+	}
 	if s := os.Getenv(modelSeedEnv); s != "" {
 		first, seeds = parseUint(t, s), 1
 	}

@@ -139,7 +139,7 @@ func (in *inode) xattrFor(attr string, value []byte) (x format.Xattr, err error)
 		return x, syscall.EPERM
 	case attr == accessACL && in.isSymlink() || attr == defaultACL && in.isSymlink():
 		return x, syscall.EOPNOTSUPP
-	case attr == defaultACL && !in.isDir() && len(value) > aclHeader:
+	case attr == defaultACL && !in.isDir() && len(value) > aclHeader && (len(value)-aclHeader)%aclEntry == 0:
 		return x, syscall.EACCES
 	case attr == accessACL && len(value) <= aclHeader:
 		return format.Xattr{Index: format.XattrACLAccess}, nil
@@ -153,8 +153,11 @@ func (in *inode) xattrFor(attr string, value []byte) (x format.Xattr, err error)
 	return x, nil
 }
 
-// aclHeader is the length of an ACL without entries.
-const aclHeader = 4
+// Lengths of an ACL without entries, and of an entry.
+const (
+	aclHeader = 4
+	aclEntry  = 8
+)
 
 // checkXattrName says what is wrong with the name of an attribute.
 func checkXattrName(attr string) error {
