@@ -36,17 +36,17 @@ func TestGoldenIsLinux(t *testing.T) {
 	oracle.Root(t)
 	base := mkImage(t, "8M", "-b", "1024", "-J", "size=1")
 	for _, c := range goldens {
-		k := c.kinds[len(c.kinds)-1]
-		path := goldenImage(t, base, &c, k)
-		err := mountOnce(t, path)
-		if !c.damage {
-			require.NoError(t, err, "%s %+v", c.id, k)
-			c.checkLetters(t, path, c.want)
-			continue
-		}
-		require.Error(t, err, "%s %+v", c.id, k)
-		r := scan(t, imageArea(t, loadImage(t, path)))
-		require.True(t, r.Dirty, c.id)
+		t.Run(c.id, func(t *testing.T) {
+			path := goldenImage(t, base, &c, c.kinds[len(c.kinds)-1])
+			err := mountOnce(t, path)
+			if !c.damage {
+				require.NoError(t, err)
+				c.checkLetters(t, path, c.want)
+				return
+			}
+			require.Error(t, err)
+			require.True(t, scan(t, imageArea(t, loadImage(t, path))).Dirty)
+		})
 	}
 }
 
@@ -62,29 +62,34 @@ func TestRandomLogsAreLinux(t *testing.T) {
 		seeds = 1000
 	}
 	for seed := range seeds {
-		r := rand.New(rand.NewPCG(seed, 3))
-		l := newRandomLog(r, homeBlocks)
-		l.kind.async = l.kind.async && l.kind.csum < 2
-		l.withoutZero()
-		l.start += 1024
-		if r.IntN(2) == 0 {
-			l.kind.fast, l.start = 256, 2048-256-uint32(1+r.IntN(40))
-		}
-		path := copyFile(t, base)
-		openImage(t, path, func(dev *device.File) {
-			l.write(t, imageArea(t, dev), func(b format.Block) format.Block { return spareBlocks + b }, r.IntN(20))
-			setRecover(t, dev, true)
-		})
-		ours := loadImage(t, path)
-		err := mountOnce(t, path)
-		got, scanErr := journal.Scan(imageArea(t, ours), journal.ScanOptions{})
-		require.NoError(t, scanErr)
-		what := fmt.Sprintf("seed %d: %+v, %v; Linux says %v", seed, l.kind, got.Damage, err)
-		require.Equal(t, err != nil, got.Damage != nil, what)
-		if err == nil {
-			require.NoError(t, got.Replay(ours), what)
-			require.Equal(t, spares(t, loadImage(t, path)), spares(t, ours), what)
-		}
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { compareWithLinux(t, base, seed) })
+	}
+}
+
+// compareWithLinux lets Linux and us recover the random log of a seed.
+func compareWithLinux(t *testing.T, base string, seed uint64) {
+	r := rand.New(rand.NewPCG(seed, 3))
+	l := newRandomLog(r, homeBlocks)
+	l.kind.async = l.kind.async && l.kind.csum < 2
+	l.withoutZero()
+	l.start += 1024
+	if r.IntN(2) == 0 {
+		l.kind.fast, l.start = 256, 2048-256-uint32(1+r.IntN(40))
+	}
+	path := copyFile(t, base)
+	openImage(t, path, func(dev *device.File) {
+		l.write(t, imageArea(t, dev), func(b format.Block) format.Block { return spareBlocks + b }, r.IntN(20))
+		setRecover(t, dev, true)
+	})
+	ours := loadImage(t, path)
+	err := mountOnce(t, path)
+	got, scanErr := journal.Scan(imageArea(t, ours), journal.ScanOptions{})
+	require.NoError(t, scanErr)
+	what := fmt.Sprintf("%+v, %v; Linux says %v", l.kind, got.Damage, err)
+	require.Equal(t, err != nil, got.Damage != nil, what)
+	if err == nil {
+		require.NoError(t, got.Replay(ours), what)
+		require.Equal(t, spares(t, loadImage(t, path)), spares(t, ours), what)
 	}
 }
 
