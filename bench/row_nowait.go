@@ -86,9 +86,18 @@ func (w noWait) run(img *image, start func(*ext4.File) (submit, func() error)) (
 	}, nil
 }
 
-// queue is a cache.Queue, whose caller writes what needs no waiting.
+// queue is a cache.Queue: its caller writes what needs no waiting.
 func (noWait) queue(f *ext4.File) (submit, func() error) {
-	q := cache.NewQueue(f, cache.QueueOptions{})
+	return throughQueue(f, cache.QueueOptions{})
+}
+
+// worker is a queue that hands every write to a worker.
+func (noWait) worker(f *ext4.File) (submit, func() error) {
+	return throughQueue(f, cache.QueueOptions{Punt: true})
+}
+
+func throughQueue(f *ext4.File, o cache.QueueOptions) (submit, func() error) {
+	q := cache.NewQueue(f, o)
 	return func(off int64, p []byte) error {
 		if err := q.Submit(off, p, 0); err != nil {
 			return err
@@ -96,28 +105,4 @@ func (noWait) queue(f *ext4.File) (submit, func() error) {
 		done, _ := q.Wait()
 		return done.Err
 	}, q.Close
-}
-
-// worker hands each write to a goroutine that waits for them.
-func (noWait) worker(f *ext4.File) (submit, func() error) {
-	type request struct {
-		off int64
-		p   []byte
-	}
-	requests, results := make(chan request), make(chan error)
-	go func() {
-		for r := range requests {
-			_, err := f.WriteAt(r.p, r.off)
-			results <- err
-		}
-		close(results)
-	}()
-	return func(off int64, p []byte) error {
-			requests <- request{off, p}
-			return <-results
-		}, func() error {
-			close(requests)
-			<-results
-			return nil
-		}
 }
