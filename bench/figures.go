@@ -135,7 +135,7 @@ func (r result) contestTable(b *strings.Builder) {
 	}
 	b.WriteString("| | runs |")
 	for _, m := range head {
-		fmt.Fprintf(b, " %s, %s |", m.Name, m.Unit)
+		fmt.Fprintf(b, " %s |", strings.TrimSuffix(m.Name+", "+m.Unit, ", "))
 	}
 	b.WriteString(" ours is better, times |\n|---|---|" + strings.Repeat("---|", len(head)+1) + "\n")
 	for _, e := range r.Contest {

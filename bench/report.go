@@ -29,7 +29,10 @@ func document(results []result, dir string) string {
 	b.WriteString("\nThe floor is two threads that open, read and pwrite the same files, one after the other, and do nothing else.\n" +
 		"mke2fs waits for the disk at its end (fsync), mkimg does that with `--sync`; so both are here both ways. mke2fs is\n" +
 		"given its inodes and a quarter more space than is needed, and leaves inode tables as holes, as mkimg does. Memory is\n" +
-		"the peak of the process (RSS); a little above what it really is for small programs.\n\n")
+		"the peak of the process (RSS); a little above what it really is for small programs.\n\n" +
+		"In rows about writing, contestants measure themselves: the first figure is median, least and most of the rounds, the\n" +
+		"others are medians, and the last column says how many times better ours is by the first figure. Linux is an ext4 file\n" +
+		"system on a loop device whose file lies where the image of ours does.\n\n")
 	b.WriteString(tables(results))
 	return b.String()
 }
