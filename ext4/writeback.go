@@ -88,6 +88,7 @@ func (d *fileData) list() {
 // caller has neither a Tx nor a lock.
 func (d *fileData) unlist() {
 	s := &d.fs.files
+	s.init(d.fs)
 	d.listed.Store(false)
 	if !d.clean() && !d.listed.Swap(true) {
 		return
