@@ -144,6 +144,15 @@ func (o *chownOp) run(ctx context.Context, s *session, args []string) error {
 	return nil
 }
 
+// checkOwner reports an --owner that parseOwner cannot read; none is fine.
+func checkOwner(text string) error {
+	if text == "" {
+		return nil
+	}
+	_, err := parseOwner(text)
+	return err
+}
+
 // parseOwner reads "UID", "UID:GID" or ":GID".
 func parseOwner(text string) (a ext4.Attr, err error) {
 	user, group, both := strings.Cut(text, ":")

@@ -43,11 +43,7 @@ func (o *getOp) flags(f *pflag.FlagSet) {
 func (o *getOp) changes([]string) bool { return false }
 
 func (o *getOp) check([]string) error {
-	if o.owner == "" {
-		return nil
-	}
-	_, err := parseOwner(o.owner)
-	return err
+	return checkOwner(o.owner)
 }
 
 func (o *getOp) run(ctx context.Context, s *session, args []string) error {

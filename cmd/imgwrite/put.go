@@ -42,11 +42,7 @@ func (o *putOp) flags(f *pflag.FlagSet) {
 func (o *putOp) changes([]string) bool { return true }
 
 func (o *putOp) check([]string) error {
-	if o.owner == "" {
-		return nil
-	}
-	_, err := parseOwner(o.owner)
-	return err
+	return checkOwner(o.owner)
 }
 
 func (o *putOp) run(ctx context.Context, s *session, args []string) error {

@@ -43,11 +43,7 @@ func (o *tarInOp) flags(f *pflag.FlagSet) {
 func (o *tarInOp) changes([]string) bool { return true }
 
 func (o *tarInOp) check([]string) error {
-	if o.owner == "" {
-		return nil
-	}
-	_, err := parseOwner(o.owner)
-	return err
+	return checkOwner(o.owner)
 }
 
 func (o *tarInOp) run(ctx context.Context, s *session, args []string) error {
